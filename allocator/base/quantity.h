@@ -1,0 +1,58 @@
+/* allocator/base/quantity.h - Kubernetes quantities: exact decimal amounts with their spelling's form.
+ *
+ * Source: resource.Quantity of Kubernetes as told in the DRA semantics, section 2, and the CEL description, 11.1. Numbers
+ * are exact, never double. A quantity is a plain value: copy it freely; `big` points into the arena given to the parser
+ * (NULL for every amount that fits 64 bits times a power of ten, which is all that hardware has). */
+#ifndef QUEUED_BASE_QUANTITY_H
+#define QUEUED_BASE_QUANTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocator/base/str.h"
+
+struct arena;
+struct quantity_big;
+struct error;
+
+enum quantity_format { QUANTITY_DECIMAL_SI, QUANTITY_BINARY_SI, QUANTITY_DECIMAL_EXPONENT };
+
+struct quantity {
+    int64_t value; /* times 10^scale; ignored when big is set */
+    int32_t scale;
+    enum quantity_format format;
+    const struct quantity_big *big;
+};
+
+/* Parse text as Kubernetes does ("1.5Gi", "100m", "1e3"). More than nine fraction digits round away from zero to nano;
+ * binary-SI numbers are capped at 2^63-1. The exponent is limited so that no input costs unbounded time or memory
+ * (ERR_LIMIT). Returns 0, or -1 with the reason Kubernetes gives. */
+MUST_CHECK int quantity_parse(struct str text, struct arena *arena, struct quantity *out, struct error *err);
+
+struct quantity quantity_of_int(int64_t value); /* decimal SI, scale 0 */
+
+/* -1, 0, 1: a against b, exactly. */
+int quantity_cmp(const struct quantity *a, const struct quantity *b);
+int quantity_sign(const struct quantity *q);
+/* Same value and same representation form; used only where Kubernetes compares representations. */
+bool quantity_identical(const struct quantity *a, const struct quantity *b);
+
+/* Exact sum and difference; the format is a's, or b's when a is zero, as Kubernetes does. */
+struct quantity quantity_add(const struct quantity *a, const struct quantity *b, struct arena *arena);
+struct quantity quantity_sub(const struct quantity *a, const struct quantity *b, struct arena *arena);
+
+/* The whole number (Value) or thousandths (MilliValue), rounded away from zero; false when beyond int64. */
+bool quantity_to_int(const struct quantity *q, int64_t *out);
+bool quantity_to_milli(const struct quantity *q, int64_t *out);
+/* Whether the amount is exactly a whole number of thousandths that fits int64. */
+bool quantity_is_milli_exact(const struct quantity *q);
+struct quantity quantity_of_milli(int64_t milli, enum quantity_format format);
+
+/* What CEL's asInteger does: depends on the spelling (CEL description 11.1). */
+bool quantity_as_integer(const struct quantity *q, int64_t *out);
+double quantity_as_double(const struct quantity *q);
+
+/* Canonical text, as Kubernetes prints it; the buffer is appended to. */
+void quantity_format_to(const struct quantity *q, struct buf *out);
+
+#endif
