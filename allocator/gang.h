@@ -1,0 +1,141 @@
+/* allocator/gang.h - does a whole gang fit, where, on which devices; and if not, why.
+ *
+ * The verdict is sound always: replaying the placement member by member through predict() on the steered claims gives
+ * exactly the planned devices. Where the search is not exhaustive it says so (GANG_UNDECIDED).
+ *
+ * All members of a group are alike. What kube-scheduler's other filters do with a pod counts too: node selector and
+ * required affinity, taints, unschedulable and not-ready nodes, CPU, memory, pods, extended resources, host ports. */
+#ifndef QUEUED_GANG_H
+#define QUEUED_GANG_H
+
+#include <jansson.h>
+
+#include "allocator/base/arena.h"
+#include "allocator/base/error.h"
+#include "allocator/predict.h"
+#include "allocator/snapshot.h"
+
+/* ---- the question ---- */
+
+/* One entry of a pod's spec.resourceClaims, resolved. */
+enum gang_claim_source {
+    GANG_CLAIM_OWN,      /* from a template: every member gets its own claim; `object` is the template */
+    GANG_CLAIM_SHARED,   /* index into gang_spec.shared: one claim for all members that name it */
+    GANG_CLAIM_EXISTING, /* a ResourceClaim that is in the cluster already: `name` in the gang's namespace */
+};
+struct gang_claim {
+    const char *pod_claim; /* name of the entry in the pod */
+    enum gang_claim_source source;
+    const json_t *object;  /* GANG_CLAIM_OWN */
+    size_t shared;         /* GANG_CLAIM_SHARED */
+    const char *name;      /* GANG_CLAIM_EXISTING; for OWN and SHARED the template's or claim's name, for messages */
+};
+struct gang_group {
+    const char *name;
+    size_t n_members;
+    const json_t *pod; /* {"metadata": ..., "spec": v1 PodSpec}, with API defaults not yet applied */
+    const struct gang_claim *claims;
+    size_t n_claims;
+};
+enum gang_constraint_kind { GANG_MATCH_ATTRIBUTE, GANG_DISTINCT_ATTRIBUTE, GANG_MATCH_NODE_LABEL };
+struct gang_constraint {
+    enum gang_constraint_kind kind;
+    const char *key;              /* "domain/attribute", or the node label */
+    const char *const *groups;    /* the groups it covers; none: all */
+    size_t n_groups;
+    const char *const *requests;  /* request names it covers; none: all */
+    size_t n_requests;
+    bool preferred;               /* node labels only: try, but do not insist */
+};
+enum gang_score { GANG_SCORE_FRAGMENTATION, GANG_SCORE_PACK, GANG_SCORE_SPREAD };
+
+struct gang_spec {
+    const char *ns; /* namespace of the members; never NULL */
+    const struct gang_group *groups;
+    size_t n_groups;
+    const json_t *const *shared; /* ResourceClaim objects that the job brings */
+    size_t n_shared;
+    const struct gang_constraint *constraints;
+    size_t n_constraints;
+    bool same_alternative; /* all members of a group must take the same alternatives of firstAvailable */
+    enum gang_score score;
+    uint64_t budget;       /* search steps; 0 is the default */
+    /* Devices that may not be used, for instance because their quota is spent. All must be usable when n is 0. */
+    const struct device_matcher *const *excluded;
+    size_t n_excluded;
+    int64_t now_ms;        /* of the planning round, for expectations in the explanation only */
+};
+
+/* ---- the answer ---- */
+
+enum gang_verdict {
+    GANG_FITS,
+    GANG_WAITS,     /* does not fit now, but would on the empty cluster */
+    GANG_NEVER,     /* would not fit on this cluster even if it were empty */
+    GANG_UNDECIDED, /* not found within the budget */
+    GANG_REFUSED,   /* an object is missing or wrong (class, template, CEL error): kube-scheduler would never start it */
+};
+
+struct placed_claim {
+    const char *pod_claim;
+    enum gang_claim_source source;
+    size_t shared; /* index into placement.shared when source is SHARED */
+    struct allocation allocation; /* for OWN; for SHARED and EXISTING see there */
+};
+struct placed_member {
+    size_t group, index; /* index within the group, from 0 */
+    const char *node;
+    const struct placed_claim *claims;
+    size_t n_claims;
+};
+struct placement {
+    const struct placed_member *members; /* in the order of groups, then index */
+    size_t n_members;
+    const struct allocation *shared; /* one per gang_spec.shared */
+    size_t n_shared;
+    bool bind_only; /* steering cannot hold it: only writing allocations (bind mode) can */
+    const char *bind_reason;
+    /* What the members ask of a node beside devices, one per group of the spec, for snapshot_with(). Opaque here. */
+    const struct pod_demand *const *demands;
+    size_t n_demands;
+};
+
+struct gang_result {
+    enum gang_verdict verdict;
+    const struct placement *placement; /* when it fits */
+    json_t *explanation;               /* new reference, see below; never NULL after gang_fit */
+    uint64_t steps;
+};
+
+/* Decide. Everything in `out` lives in `arena`, but for `explanation` and the JSON of the placement, which
+ * gang_result_release() gives back. Returns 0 with a verdict, or -1 with ERR_INVALID when the question itself cannot be
+ * read (a pod spec or claim that breaks a rule; the field says where). Pure; any thread.
+ *
+ * The explanation is a JSON object:
+ *   {"verdict": "fits" | "waits" | "never" | "undecided" | "refused",
+ *    "summary": "one sentence for people, naming the attribute, class, label, taint or resource that blocks",
+ *    "groups": [{"name", "members", "fit": how many fit by themselves, "nodes": {"total", "eligible"},
+ *                "nodeReasons": [{"reason": "node selector does not match", "nodes": 3, "example": "n1"}],
+ *                "requests": [{"claim", "request", "class", "count", "exist", "match", "free", "inUse", "tainted",
+ *                              "excluded": [{"selector" | "constraint": text, "devices": n}],
+ *                              "holders": [{"claim", "job", "devices"}]}]}],
+ *    "blocking": [the minimal set: {"kind": "constraint" | "selector" | "class" | "capacity" | "counters" | "taint" |
+ *                "devices" | "node", "name", "detail", "nodes": [...]}],
+ *    "hints": ["what would make it fit"]} */
+MUST_CHECK int gang_fit(const struct snapshot *snapshot, const struct gang_spec *spec, struct arena *arena,
+                        struct gang_result *out, struct error *err);
+void gang_result_release(struct gang_result *result);
+
+/* ---- steering: what to create so that kube-scheduler has no other choice ---- */
+
+/* The spec of the ResourceClaim to create for a planned allocation, new reference: the chosen alternative as `exactly` under
+ * the request's name, narrowed to the planned devices where an attribute identifies them, constraints trimmed to what is
+ * left. `object` is the template or claim it came from. */
+json_t *steered_claim_spec(const struct snapshot *snapshot, const json_t *object, const struct allocation *allocation);
+
+/* A placement as JSON for storing and showing, and back. The text is the same for equal placements.
+ *   {"members": [{"group", "index", "node", "claims": [{"podClaim", "source", "allocation": status.allocation}]}],
+ *    "shared": [status.allocation], "bindOnly": bool} */
+json_t *placement_to_json(const struct placement *placement, const struct gang_spec *spec);
+
+#endif
