@@ -9,12 +9,13 @@
 
 #include "allocator/base/arena.h"
 #include "allocator/base/error.h"
+#include "allocator/base/quantity.h"
 #include "allocator/snapshot.h"
 
 struct claim; /* a parsed ResourceClaim spec; lives in the arena it was parsed into */
 
 /* Parse the spec of a ResourceClaim or of a ResourceClaimTemplate (given as the whole object, any served shape), with
- * defaults applied. validate: as for snapshot_builder_new. Strings are copied. */
+ * defaults applied. validate: as for snapshot_builder_new. Everything is copied into the arena. */
 MUST_CHECK int claim_parse(const json_t *object, const struct features *features, bool validate, struct arena *arena,
                            struct claim **out, struct error *err);
 
@@ -31,22 +32,43 @@ struct consumed_capacity {
     struct quantity amount;
 };
 
+/* Texts of a list field; items is NULL when the field is absent. */
+struct string_list {
+    const char *const *items;
+    size_t n;
+};
+
+struct toleration;
+struct node_selector;
+
 /* One entry of status.allocation.devices.results. Strings live in the snapshot, the claim or the arena. */
 struct device_result {
     const char *request; /* "req" or "req/sub" */
     const char *driver, *pool, *device;
     bool admin_access;
-    bool is_share; /* gets a share id */
-    const struct consumed_capacity *consumed;
+    bool is_share;                            /* gets a share id */
+    const struct consumed_capacity *consumed; /* every capacity of the device, when it is a share */
     size_t n_consumed;
-    const json_t *tolerations, *binding_conditions, *binding_failure_conditions, *skip_node_operations; /* borrowed, or NULL */
+    const struct toleration *tolerations; /* of the request; see allocation_to_json */
+    size_t n_tolerations;
+    struct string_list binding_conditions, binding_failure_conditions, skip_node_operations;
+};
+
+/* One entry of status.allocation.devices.config. */
+struct config_entry {
+    bool from_class;
+    const char *const *requests; /* none: all */
+    size_t n_requests;
+    const char *opaque; /* JSON text of the opaque part; NULL when the entry has none */
 };
 
 struct allocation {
     const struct device_result *results;
     size_t n_results;
-    json_t *config;        /* array as in the claim's status, or NULL when there is none; see allocation_release */
-    json_t *node_selector; /* v1 NodeSelector, or NULL: usable everywhere */
+    const struct config_entry *config;
+    size_t n_config;
+    const char *only_node;                /* usable on this node only (metadata.name In [only_node]); else NULL */
+    const struct node_selector *selector; /* usable on the nodes of its one term; both NULL: usable everywhere */
 };
 
 struct prediction {
@@ -58,14 +80,16 @@ struct prediction {
 };
 
 /* Run the allocator for `claims` (in the order of the pod's spec.resourceClaims, allocated ones left out) on one node.
- * max_steps bounds the search; 0 is the default. Everything in `out` lives in `arena` but for the JSON, which
- * prediction_release() gives back. Pure; any thread, each with its own arena. */
+ * max_steps bounds the search; 0 is the default. Everything in `out` lives in `arena`. Pure; any thread, each with its
+ * own arena. */
 void predict(const struct snapshot *snapshot, const char *node, const struct claim *const *claims, size_t n_claims,
              uint64_t max_steps, struct arena *arena, struct prediction *out);
-void prediction_release(struct prediction *prediction);
 
 /* status.allocation as the scheduler would write it (without timestamp); new reference. Share ids come from `share_id`,
  * which writes a lower-case UUID; NULL makes them "00000000-0000-4000-8000-<counter>". */
 json_t *allocation_to_json(const struct allocation *allocation, void (*share_id)(void *ctx, char out[37]), void *ctx);
+/* Its parts: the config array and the v1 NodeSelector, new references; NULL when there is none. */
+json_t *allocation_config_json(const struct allocation *allocation);
+json_t *allocation_selector_json(const struct allocation *allocation);
 
 #endif
