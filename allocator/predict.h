@@ -10,6 +10,7 @@
 #include "allocator/base/arena.h"
 #include "allocator/base/error.h"
 #include "allocator/base/quantity.h"
+#include "allocator/base/quantity.h"
 #include "allocator/snapshot.h"
 
 struct claim; /* a parsed ResourceClaim spec; lives in the arena it was parsed into */
