@@ -1,0 +1,19 @@
+/* queued/admission/question.h - a job's shape as the question that the allocator answers.
+ *
+ * A job may have several shapes (whole-gang alternatives); each is a question of its own. The two rooms have their own
+ * words for the same thing on purpose: a manifest knows users, the allocator knows kube-scheduler. Here they meet. */
+#ifndef QUEUED_ADMISSION_QUESTION_H
+#define QUEUED_ADMISSION_QUESTION_H
+
+#include <stddef.h>
+
+#include "allocator/base/arena.h"
+#include "allocator/gang.h"
+#include "queued/manifest/job.h"
+
+/* Fill `out` for shape `shape` (below job->n_shapes) of the job. The budget and the excluded devices are left empty and
+ * now_ms is 0: the caller's business. Arrays live in `arena`; strings and JSON are borrowed from what `job` borrows
+ * them from. Cannot fail: a job_spec is checked already. Pure; any thread. */
+void question_of_shape(const struct job_spec *job, size_t shape, struct arena *arena, struct gang_spec *out);
+
+#endif
