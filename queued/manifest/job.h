@@ -1,8 +1,9 @@
 /* queued/manifest/job.h - what a user submits, whatever its kind, as one shape: the GangJob.
  *
- * Native manifests (v1 Pod, batch/v1 Job, jobset.x-k8s.io JobSet, queue.dra/v1 GangJob, with the ResourceClaimTemplates and
- * ResourceClaims beside them) become canonical GangJob objects: plain JSON, stored and shown as such. Fields that are misspelt
- * or that queued cannot honour are refused with their path, never dropped. The room's README describes the GangJob. */
+ * Native manifests (v1 Pod, batch/v1 Job, jobset.x-k8s.io JobSet, queue.dra/v1 GangJob, with the ResourceClaimTemplates
+ * and ResourceClaims beside them) become canonical GangJob objects: plain JSON, stored and shown as such. Fields that
+ * are misspelt or that queued cannot honour are refused with their path, never dropped. The room's README describes the
+ * GangJob. */
 #ifndef QUEUED_MANIFEST_JOB_H
 #define QUEUED_MANIFEST_JOB_H
 
@@ -29,7 +30,8 @@ struct job_decode_options {
 
 /* Turn the documents of one submission (a JSON array of Kubernetes objects; Lists are opened) into canonical GangJobs.
  * Pods with the same kueue.x-k8s.io/pod-group-name form one job; every other workload is a job of its own.
- * Returns 0 and a new array (json_decref), or -1 and the first problem. Templates and claims that no workload uses are refused.*/
+ * Returns 0 and a new array (json_decref), or -1 and the first problem. Templates and claims that no workload uses are
+ * refused.*/
 MUST_CHECK int jobs_decode(const json_t *documents, const struct job_decode_options *options, json_t **out_gangjobs,
                            struct job_problem *problem);
 
@@ -41,8 +43,8 @@ struct job_claim {
     const char *pod_claim; /* the entry's name in the pod */
     enum job_claim_source source;
     const char *name;     /* of the template, the shared claim or the existing claim */
-    const json_t *object; /* OWN, SHARED: the whole ResourceClaimTemplate or ResourceClaim; NULL when the submission does
-                             not bring the template (kube-scheduler would wait for it for ever) */
+    const json_t *object; /* OWN, SHARED: the whole ResourceClaimTemplate or ResourceClaim; NULL when the submission
+                             does not bring the template (kube-scheduler would wait for it for ever) */
     size_t shared;        /* SHARED: index into job_spec.shared */
 };
 
@@ -81,9 +83,9 @@ struct job_spec {
     const char *priority_class; /* or NULL */
     bool has_priority;
     int32_t priority;
-    int64_t max_runtime_ms;     /* 0: none */
-    int32_t retries;            /* whole-gang restarts after a failure */
-    int64_t ttl_ms;             /* after the end; -1: kept */
+    int64_t max_runtime_ms; /* 0: none */
+    int32_t retries;        /* whole-gang restarts after a failure */
+    int64_t ttl_ms;         /* after the end; -1: kept */
     bool hold;
     const char *const *depends_on; /* names of jobs that must succeed first */
     size_t n_depends_on;
@@ -103,7 +105,8 @@ MUST_CHECK int job_spec_parse(const json_t *gangjob, struct arena *arena, struct
 
 /* ---- what an administrator applies: queues and resources ---- */
 
-/* Check a queue.dra/v1 Queue, Resource or PriorityClass document (`dra-submit apply`); the shapes are in the room's README. */
+/* Check a queue.dra/v1 Queue, Resource or PriorityClass document (`dra-submit apply`); the shapes are in the room's
+ * README. */
 MUST_CHECK int admin_document_check(const json_t *document, struct error *err);
 
 #endif
