@@ -438,6 +438,20 @@ int quantity_parse(struct str text, struct arena *arena, struct quantity *out, s
     return 0;
 }
 
+struct quantity quantity_copy(const struct quantity *q, struct arena *arena)
+{
+    struct quantity copy = *q;
+    struct quantity_big *big;
+
+    if (!q->big)
+        return copy;
+    big = arena_new(arena, struct quantity_big);
+    *big = (struct quantity_big){q->big->negative, q->big->n,
+                                 memcpy(arena_alloc(arena, q->big->n, 1), q->big->digits, q->big->n)};
+    copy.big = big;
+    return copy;
+}
+
 struct quantity quantity_of_int(int64_t value)
 {
     return (struct quantity){.value = value};

@@ -41,6 +41,9 @@ struct quantity {
  * gives. */
 MUST_CHECK int quantity_parse(struct str text, struct arena *arena, struct quantity *out, struct error *err);
 
+/* The same amount with all its memory in `arena`. */
+struct quantity quantity_copy(const struct quantity *q, struct arena *arena);
+
 struct quantity quantity_of_int(int64_t value); /* decimal SI, scale 0 */
 
 /* -1, 0, 1: a against b, exactly. Never allocates. */
