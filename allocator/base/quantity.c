@@ -443,6 +443,7 @@ struct quantity quantity_copy(const struct quantity *q, struct arena *arena)
     struct quantity copy = *q;
     struct quantity_big *big;
 
+    copy.text = q->text ? arena_strdup(arena, q->text) : NULL;
     if (!q->big)
         return copy;
     big = arena_new(arena, struct quantity_big);
