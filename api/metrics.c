@@ -1,0 +1,95 @@
+/* Measurements in the text form of Prometheus (exposition format 0.0.4), read from core_status: an object of numbers
+ * becomes one metric with a label per key, a number becomes a metric. One more metric is one more row. */
+#include <inttypes.h>
+
+#include "api/handlers.h"
+#include "api/internal.h"
+
+#include "allocator/base/banned.h"
+
+static const struct metric {
+    const char *key; /* in core_status */
+    const char *name;
+    const char *label; /* for an object of numbers, or NULL */
+    const char *type;
+    const char *help;
+} metrics[] = {
+    {"ready", "queued_ready", NULL, "gauge", "1 once the cluster has been read."},
+    {"jobs", "queued_jobs", "state", "gauge", "Jobs by state."},
+    {"queues", "queued_queue_pending_jobs", "queue", "gauge", "Jobs that wait, by queue."},
+    {"devices", "queued_devices", "state", "gauge", "Devices by state."},
+    {"launches", "queued_launches_total", NULL, "counter", "Attempts to launch a gang."},
+    {"drift", "queued_drift_total", NULL, "counter", "Claims that were allocated otherwise than planned."},
+    {"rounds", "queued_planner_rounds_total", NULL, "counter", "Planning rounds."},
+};
+
+/* Label values escape backslash, quote and line end. */
+static void add_label(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"')
+            buf_addc(out, '\\');
+        if (*text == '\n')
+            buf_adds(out, "\\n");
+        else
+            buf_addc(out, *text);
+    }
+}
+
+static void add_number(struct buf *out, const json_t *value)
+{
+    if (json_is_integer(value))
+        buf_addf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(value));
+    else if (json_is_real(value))
+        buf_addf(out, " %.17g\n", json_real_value(value));
+    else
+        buf_addf(out, " %d\n", json_is_true(value) ? 1 : 0);
+}
+
+static void add_head(struct buf *out, const struct metric *metric)
+{
+    buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help, metric->name, metric->type);
+}
+
+static void add_metric(struct buf *out, const struct metric *metric, json_t *value)
+{
+    const char *key;
+    json_t *number;
+
+    add_head(out, metric);
+    if (!json_is_object(value)) {
+        buf_adds(out, metric->name);
+        add_number(out, value);
+        return;
+    }
+    json_object_foreach(value, key, number)
+    {
+        buf_addf(out, "%s{%s=\"", metric->name, metric->label);
+        add_label(out, key);
+        buf_adds(out, "\"}");
+        add_number(out, number);
+    }
+}
+
+static bool fits(const struct metric *metric, const json_t *value)
+{
+    return value && (metric->label ? json_is_object(value) : json_is_number(value) || json_is_boolean(value));
+}
+
+void handle_metrics(struct request *request)
+{
+    static const struct metric connections = {NULL, "queued_http_connections", NULL, "gauge", "Open HTTP connections."};
+    json_t *status = core_status(request->api->core);
+    BUF out = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
+        json_t *value = json_object_get(status, metrics[i].key);
+
+        if (fits(&metrics[i], value))
+            add_metric(&out, &metrics[i], value);
+    }
+    add_head(&out, &connections);
+    buf_addf(&out, "%s %zu\n", connections.name, server_n_connections(request->api->server));
+    json_decref(status);
+    request_text(request, 200, "text/plain; version=0.0.4; charset=utf-8", (struct str){out.data, out.len});
+}
