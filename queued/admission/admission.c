@@ -1,0 +1,359 @@
+/* How a round goes. Everybody who waits stands in line (order.h). Whoever is next passes the gates below, one after the
+ * other; the first gate that says no gives the reason. The last gate searches for devices: each whole-gang shape in the
+ * user's order, on the snapshot in which everything admitted so far is taken. A placement that fits but costs more
+ * quota than is left is searched for again without the devices whose quota is spent, so that a fallback on other
+ * devices is found; what is charged is what the final placement really uses.
+ *
+ * A job that cannot start does not hold up those behind it: what they take now is theirs. (Reservations for the head of
+ * a queue, backfill and preemption are further gates and steps; they have their place here.) */
+#include "queued/admission/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/base/mem.h"
+#include "queued/admission/charge.h"
+#include "queued/admission/order.h"
+#include "queued/admission/question.h"
+#include "queued/admission/quota.h"
+
+#include "allocator/base/banned.h"
+
+struct round {
+    const struct plan_input *input;
+    struct plan *plan;
+    struct tree tree;
+    struct order order;
+    const struct snapshot *snapshot; /* with everything admitted so far */
+    size_t max_tries;
+};
+
+static const struct plan_job *job_of(const struct round *round, const struct plan_outcome *outcome)
+{
+    return &round->input->pending[outcome->job];
+}
+
+/* Say no; returns true, as a gate that has decided does. */
+static bool waits(struct plan_outcome *outcome, enum plan_layer layer, const char *reason)
+{
+    outcome->layer = layer;
+    outcome->reason = reason;
+    return true;
+}
+
+/* ---- gates that need no search ---- */
+
+static bool gate_queue(struct round *round, struct plan_outcome *outcome)
+{
+    size_t closed = tree_closed_by(&round->tree, job_of(round, outcome)->queue);
+    const struct plan_queue *queue = &round->input->queues[closed];
+
+    if (closed == PLAN_ROOT)
+        return false;
+    return waits(outcome, LAYER_QUEUE,
+                 arena_printf(&round->plan->arena, "queue %s is %s: it starts nothing", queue->name,
+                              queue->state == QUEUE_HELD ? "held" : "drained"));
+}
+
+static bool gate_dependency(struct round *round, struct plan_outcome *outcome)
+{
+    const char *waits_for = job_of(round, outcome)->waits_for;
+
+    return waits_for && waits(outcome, LAYER_ORDER, arena_printf(&round->plan->arena, "waits for %s", waits_for));
+}
+
+static bool gate_delay(struct round *round, struct plan_outcome *outcome)
+{
+    int64_t left_ms = job_of(round, outcome)->not_before_ms - round->input->now_ms;
+
+    if (left_ms <= 0)
+        return false;
+    return waits(outcome, LAYER_LAUNCH,
+                 arena_printf(&round->plan->arena, "the last launch failed; the next one is tried in %lld s",
+                              (long long)((left_ms + 999) / 1000)));
+}
+
+static bool gate_tries(struct round *round, struct plan_outcome *outcome)
+{
+    if (round->plan->n_tries < round->max_tries)
+        return false;
+    return waits(outcome, LAYER_ORDER,
+                 arena_printf(&round->plan->arena, "%zu jobs before it were tried in this round; its turn comes later",
+                              round->max_tries));
+}
+
+/* ---- the search for devices ---- */
+
+/* One shape on its way through search and quota. */
+struct attempt {
+    struct gang_spec *question;
+    const struct device_matcher **excluded;
+    struct gang_result result;
+    const int64_t *charges;
+    const char *quota_reason; /* the first time that quota said no, or NULL */
+    const char *reason;       /* why the last search failed, or NULL */
+    bool is_never;
+};
+
+static void search(struct round *round, struct attempt *attempt)
+{
+    struct error err = {0};
+
+    gang_result_release(&attempt->result);
+    attempt->result = (struct gang_result){0};
+    round->plan->n_tries++;
+    if (gang_fit(round->snapshot, attempt->question, &round->plan->arena, &attempt->result, &err) < 0) {
+        attempt->result.verdict = GANG_REFUSED;
+        attempt->reason = err.field[0] ? arena_printf(&round->plan->arena, "%s: %s", err.field, err.text)
+                                       : arena_strdup(&round->plan->arena, err.text);
+    } else if (attempt->result.verdict != GANG_FITS) {
+        const char *summary = json_string_value(json_object_get(attempt->result.explanation, "summary"));
+
+        attempt->reason = arena_strdup(&round->plan->arena, summary ? summary : "does not fit");
+    }
+    attempt->is_never = attempt->result.verdict == GANG_NEVER || attempt->result.verdict == GANG_REFUSED;
+}
+
+/* Which unit the numbers of a sentence are in. */
+static const char *unit_of(const struct plan_resource *resource)
+{
+    static const char *const units[] = {
+        [RESOURCE_DEVICES] = "", [RESOURCE_CPU] = " (thousandths)", [RESOURCE_MEMORY] = " bytes", [RESOURCE_PODS] = ""};
+
+    return units[resource->kind];
+}
+
+static const char *quota_sentence(struct round *round, size_t queue, size_t r, int64_t need)
+{
+    const struct plan_resource *resource = &round->input->resources[r];
+    const struct tree *tree = &round->tree;
+    size_t at = queue * tree->n_resources + r;
+    const struct plan_quota *quota = tree->quota[at];
+    int64_t left = quota_available(tree, queue, r), potential = quota_potential(tree, queue, r);
+
+    return arena_printf(&round->plan->arena,
+                        "quota of %s: needs %lld%s, queue %s may use %lld more (nominal %lld, in use %lld)%s",
+                        resource->name, (long long)need, unit_of(resource), round->input->queues[queue].name,
+                        (long long)(left > 0 ? left : 0), (long long)(quota ? quota->nominal : 0),
+                        (long long)tree->held[at], need > potential ? "; it may never use that many" : "");
+}
+
+/* Compare charges and quota. Returns whether they are covered; else whatever can be excluded is, *out_more says if any,
+ * and the first shortage is put in words. */
+static bool check_quota(struct round *round, size_t queue, struct attempt *attempt, bool *out_more)
+{
+    bool is_covered = true;
+
+    *out_more = false;
+    for (size_t r = 0; r < round->input->n_resources; r++) {
+        int64_t need = attempt->charges[r];
+
+        if (need == 0 || need <= quota_available(&round->tree, queue, r))
+            continue;
+        if (is_covered && !attempt->quota_reason)
+            attempt->quota_reason = quota_sentence(round, queue, r, need);
+        is_covered = false;
+        attempt->is_never |= need > quota_potential(&round->tree, queue, r);
+        if (round->input->resources[r].kind != RESOURCE_DEVICES)
+            continue;
+        attempt->excluded[attempt->question->n_excluded++] = round->input->resources[r].matcher;
+        *out_more = true;
+    }
+    return is_covered;
+}
+
+/* Returns whether the shape may start; then result and charges say how. */
+static bool try_shape(struct round *round, const struct plan_job *job, size_t shape, struct attempt *attempt)
+{
+    struct arena *arena = &round->plan->arena;
+    bool more = true;
+
+    *attempt = (struct attempt){
+        .question = arena_new(arena, struct gang_spec),
+        .excluded = arena_array(arena, const struct device_matcher *, round->input->n_resources),
+    };
+    question_of_shape(job->spec, shape, arena, attempt->question);
+    attempt->question->now_ms = round->input->now_ms;
+    attempt->question->excluded = attempt->excluded;
+    while (more) { /* ends: each time round excludes a device resource that the placement just used */
+        search(round, attempt);
+        if (attempt->result.verdict != GANG_FITS)
+            return false;
+        attempt->charges = charge_of(round->input, job->spec, shape, attempt->result.placement, arena);
+        if (check_quota(round, job->queue, attempt, &more))
+            return true;
+    }
+    return false;
+}
+
+static void keep_result(struct plan *plan, struct gang_result *result)
+{
+    plan->results = mem_resize(plan->results, plan->n_results + 1, sizeof(*plan->results));
+    plan->results[plan->n_results++] = *result;
+    *result = (struct gang_result){0};
+}
+
+static void keep_snapshot(struct plan *plan, const struct snapshot *snapshot)
+{
+    plan->snapshots = mem_resize(plan->snapshots, plan->n_snapshots + 1, sizeof(*plan->snapshots));
+    plan->snapshots[plan->n_snapshots++] = snapshot;
+}
+
+static void admit(struct round *round, struct plan_outcome *outcome, size_t shape, struct attempt *attempt)
+{
+    outcome->is_admitted = true;
+    outcome->shape = shape;
+    outcome->question = attempt->question;
+    outcome->placement = attempt->result.placement;
+    outcome->charges = attempt->charges;
+    outcome->explanation = json_incref(attempt->result.explanation);
+    round->plan->n_admitted++;
+    tree_charge(&round->tree, job_of(round, outcome)->queue, attempt->charges);
+    round->snapshot = snapshot_with(round->snapshot, outcome->placement);
+    keep_snapshot(round->plan, round->snapshot);
+    keep_result(round->plan, &attempt->result);
+}
+
+/* "shape two-nodes: ..." where a job has several, so that each refusal can be told apart. */
+static const char *named(struct round *round, const struct plan_job *job, size_t shape, const char *reason)
+{
+    const char *name = job->spec->shapes[shape].name;
+
+    if (job->spec->n_shapes == 1)
+        return reason;
+    return name[0] ? arena_printf(&round->plan->arena, "shape %s: %s", name, reason)
+                   : arena_printf(&round->plan->arena, "shape %zu: %s", shape + 1, reason);
+}
+
+static void refuse_shape(struct round *round, struct plan_outcome *outcome, size_t shape, struct attempt *attempt)
+{
+    const char *reason = attempt->quota_reason ? attempt->quota_reason : attempt->reason;
+    enum plan_layer layer = attempt->quota_reason ? LAYER_QUOTA : LAYER_DEVICES;
+
+    if (attempt->quota_reason && attempt->reason)
+        reason = arena_printf(&round->plan->arena, "%s; without it: %s", attempt->quota_reason, attempt->reason);
+    reason = named(round, job_of(round, outcome), shape, reason);
+    if (shape == 0) {
+        waits(outcome, layer, reason);
+        outcome->explanation = json_incref(attempt->result.explanation);
+    } else {
+        outcome->reason = arena_printf(&round->plan->arena, "%s; %s", outcome->reason, reason);
+    }
+    outcome->is_never = (shape == 0 || outcome->is_never) && attempt->is_never;
+    gang_result_release(&attempt->result);
+}
+
+static bool gate_devices(struct round *round, struct plan_outcome *outcome)
+{
+    const struct plan_job *job = job_of(round, outcome);
+
+    for (size_t shape = 0; shape < job->spec->n_shapes; shape++) {
+        struct attempt attempt;
+
+        if (try_shape(round, job, shape, &attempt)) {
+            json_decref(outcome->explanation);
+            admit(round, outcome, shape, &attempt);
+            return true;
+        }
+        refuse_shape(round, outcome, shape, &attempt);
+    }
+    return true;
+}
+
+static bool (*const gates[])(struct round *round, struct plan_outcome *outcome) = {
+    gate_queue, gate_dependency, gate_delay, gate_tries, gate_devices,
+};
+
+/* ---- the round ---- */
+
+static void number_those_that_wait(const struct round *round)
+{
+    const struct plan_input *input = round->input;
+    struct plan_outcome **of_job = arena_array(&round->plan->arena, struct plan_outcome *, input->n_pending);
+    size_t *position = arena_array(&round->plan->arena, size_t, input->n_queues);
+
+    for (size_t i = 0; i < round->plan->n_outcomes; i++)
+        of_job[round->plan->outcomes[i].job] = &round->plan->outcomes[i];
+    for (size_t i = 0; i < input->n_pending; i++) {
+        struct plan_outcome *outcome = of_job[round->order.line[i]];
+
+        if (!outcome->is_admitted)
+            outcome->position = ++position[input->pending[outcome->job].queue];
+    }
+}
+
+void admission_plan(const struct plan_input *input, struct plan *plan)
+{
+    struct round round = {.input = input, .plan = plan, .snapshot = input->snapshot};
+    size_t job;
+
+    *plan = (struct plan){0};
+    round.max_tries = input->max_tries ? input->max_tries : PLAN_DEFAULT_TRIES;
+    plan->outcomes = arena_array(&plan->arena, struct plan_outcome, input->n_pending);
+    tree_init(&round.tree, input, &plan->arena);
+    order_init(&round.order, &round.tree, &plan->arena);
+    while ((job = order_next(&round.order)) != PLAN_ROOT) {
+        struct plan_outcome *outcome = &plan->outcomes[plan->n_outcomes++];
+        size_t gate = 0;
+
+        outcome->job = job;
+        while (!gates[gate](&round, outcome))
+            gate++; /* the last gate always decides */
+    }
+    number_those_that_wait(&round);
+}
+
+void plan_release(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_outcomes; i++)
+        json_decref(plan->outcomes[i].explanation);
+    for (size_t i = 0; i < plan->n_results; i++)
+        gang_result_release(&plan->results[i]);
+    for (size_t i = 0; i < plan->n_snapshots; i++)
+        snapshot_unref(plan->snapshots[i]);
+    free(plan->results);
+    free(plan->snapshots);
+    arena_release(&plan->arena);
+    *plan = (struct plan){0};
+}
+
+const char *plan_layer_name(enum plan_layer layer)
+{
+    static const char *const names[] = {[LAYER_QUEUE] = "queue",
+                                        [LAYER_QUOTA] = "quota",
+                                        [LAYER_ORDER] = "order",
+                                        [LAYER_DEVICES] = "devices",
+                                        [LAYER_LAUNCH] = "launch"};
+
+    return names[layer];
+}
+
+static json_t *outcome_to_json(const struct plan_input *input, const struct plan_outcome *outcome)
+{
+    json_t *object = json_object(), *charges;
+
+    json_object_set_new(object, "job", json_integer(input->pending[outcome->job].id));
+    if (!outcome->is_admitted) {
+        json_object_set_new(object, "layer", json_string(plan_layer_name(outcome->layer)));
+        json_object_set_new(object, "position", json_integer((json_int_t)outcome->position));
+        json_object_set_new(object, "reason", json_string(outcome->reason));
+        return object;
+    }
+    charges = json_object();
+    for (size_t r = 0; r < input->n_resources; r++)
+        if (outcome->charges[r])
+            json_object_set_new(charges, input->resources[r].name, json_integer(outcome->charges[r]));
+    json_object_set_new(object, "shape", json_integer((json_int_t)outcome->shape));
+    json_object_set_new(object, "charges", charges);
+    json_object_set_new(object, "placement", placement_to_json(outcome->placement, outcome->question));
+    return object;
+}
+
+json_t *plan_to_json(const struct plan_input *input, const struct plan *plan)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < plan->n_outcomes; i++)
+        json_array_append_new(array, outcome_to_json(input, &plan->outcomes[i]));
+    return array;
+}

@@ -1,0 +1,128 @@
+/* queued/admission/plan.h - one planning round: who may start now, where, on which devices, and why the others wait.
+ *
+ * A function of values: (snapshot, queues, resources, running charges, pending jobs, now) -> plan. Equal inputs give
+ * byte-equal plans. Nothing here does I/O, reads a clock or keeps state; any thread. The room's README tells the order.
+ *
+ * Amounts are int64_t in the resource's unit: devices, units of a capacity, thousandths of a cpu, bytes of memory,
+ * pods. */
+#ifndef QUEUED_ADMISSION_PLAN_H
+#define QUEUED_ADMISSION_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "allocator/base/arena.h"
+#include "allocator/gang.h"
+#include "allocator/snapshot.h"
+#include "queued/manifest/job.h"
+
+#define PLAN_ROOT      SIZE_MAX
+#define PLAN_UNLIMITED INT64_MAX
+
+/* ---- in ---- */
+
+enum resource_kind { RESOURCE_DEVICES, RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_PODS };
+
+struct plan_resource {
+    const char *name;
+    enum resource_kind kind;
+    const struct device_matcher *matcher; /* RESOURCE_DEVICES only */
+    const char *capacity;                 /* count this capacity of the devices; NULL: the devices */
+    int64_t total;                        /* what the cluster has of it */
+};
+
+struct plan_quota {
+    size_t resource; /* index into plan_input.resources */
+    int64_t nominal;
+    int64_t borrowing, lending; /* PLAN_UNLIMITED: no limit */
+};
+
+enum queue_state { QUEUE_OPEN, QUEUE_HELD, QUEUE_DRAINED };
+
+struct plan_queue {
+    const char *name;
+    size_t parent;  /* index into plan_input.queues, or PLAN_ROOT */
+    int64_t weight; /* 1 .. 1,000,000 */
+    enum queue_state state;
+    const struct plan_quota *quotas; /* at most one per resource */
+    size_t n_quotas;
+};
+
+struct plan_job {
+    int64_t id;
+    size_t queue;
+    int64_t priority, submitted_ms;
+    int64_t not_before_ms; /* a failed launch is not tried again before; 0: at once */
+    const char *waits_for; /* "job prepare (12) has not succeeded yet", or NULL */
+    const struct job_spec *spec;
+};
+
+struct plan_running { /* a job with a live attempt */
+    int64_t id;
+    size_t queue;
+    const int64_t *charges; /* one per resource */
+};
+
+struct plan_input {
+    const struct snapshot *snapshot; /* with every live attempt's placement in it */
+    const struct plan_resource *resources;
+    size_t n_resources;
+    const struct plan_queue *queues;
+    size_t n_queues;
+    const struct plan_running *running;
+    size_t n_running;
+    const struct plan_job *pending; /* in any order */
+    size_t n_pending;
+    int64_t now_ms;
+    size_t max_tries; /* gangs searched for in this round; 0: PLAN_DEFAULT_TRIES. The others wait for the next one. */
+};
+#define PLAN_DEFAULT_TRIES 1000
+
+/* ---- out ---- */
+
+/* Which layer decided: what the user looks at next. */
+enum plan_layer { LAYER_QUEUE, LAYER_QUOTA, LAYER_ORDER, LAYER_DEVICES, LAYER_LAUNCH };
+const char *plan_layer_name(enum plan_layer layer);
+
+/* What became of one pending job. Arrays and texts live in the plan's arena, JSON is the plan's. */
+struct plan_outcome {
+    size_t job; /* index into plan_input.pending */
+    bool is_admitted;
+
+    /* Admitted: */
+    size_t shape;                      /* of job_spec.shapes */
+    const struct gang_spec *question;  /* that the placement answers */
+    const struct placement *placement; /* needs the input's snapshot to live */
+    const int64_t *charges;            /* one per resource */
+
+    /* Not admitted: */
+    enum plan_layer layer;
+    const char *reason; /* one sentence for people */
+    bool is_never;      /* would not fit on the empty cluster, or within the largest quota */
+    size_t position;    /* in its queue, from 1, among the jobs that wait */
+
+    json_t *explanation; /* of the gang search (allocator/gang.h), or NULL when there was none */
+};
+
+struct plan {
+    struct arena arena;
+    struct plan_outcome *outcomes; /* in the order in which the round came to them; one per pending job */
+    size_t n_outcomes;
+    size_t n_admitted;
+    size_t n_tries;
+    struct gang_result *results; /* what the placements live in */
+    size_t n_results;
+    const struct snapshot **snapshots; /* each with one more placement in it */
+    size_t n_snapshots;
+};
+
+/* Run a round. `plan` is filled; plan_release() it. The input must live as long as the plan. */
+void admission_plan(const struct plan_input *input, struct plan *plan);
+void plan_release(struct plan *plan);
+
+/* The plan as JSON, for golden traces and for showing that equal inputs give equal plans. New reference. */
+json_t *plan_to_json(const struct plan_input *input, const struct plan *plan);
+
+#endif
