@@ -4,6 +4,8 @@
 #ifndef QUEUED_CEL_DOUBLEFMT_H
 #define QUEUED_CEL_DOUBLEFMT_H
 
+#include <stddef.h>
+
 #include "allocator/base/compiler.h"
 #include "allocator/base/str.h"
 
@@ -23,6 +25,10 @@ void double_format_to(double value, struct buf *out);
 void double_format_plain_to(double value, struct buf *out);
 /* Exactly `precision` digits behind the point, halves of the exact value to even; "+Inf", "-Inf", "NaN". */
 void double_format_fixed_to(double value, int precision, struct buf *out);
+
+/* "-1.234560e+07" with exactly `precision` digits (at most 40) behind the point of a finite number; `size` at least 64.
+ */
+void double_format_exponent(double value, int precision, char *out, size_t size);
 
 /* The fewest decimal digits that read back as |value|, which must be finite and not 0, and where the point goes: the
  * value is 0.digits * 10^point. Returns their number, at most 17. */

@@ -38,6 +38,10 @@ bool ip_is_link_local_multicast(const struct ip *ip);
 bool ip_is_link_local_unicast(const struct ip *ip);
 bool ip_is_global_unicast(const struct ip *ip); /* private ranges too */
 
+/* Go's netip.ParseAddr alone, which takes zones and mapped addresses: what stands in the brackets of a URL's host. On
+ * failure the reason is appended to `why`. */
+bool ip_is_go_address(struct str text, bool *out_is_v4, struct buf *why);
+
 /* Host bits may be set. Returns 0, or -1 with ERR_INVALID and the words of the library. */
 MUST_CHECK int cidr_parse(struct str text, struct cidr *out, struct error *err);
 void cidr_format_to(const struct cidr *cidr, struct buf *out);

@@ -15,7 +15,7 @@
 
 struct error;
 
-#define FORMAT_MAX_DEPTH  64        /* nested lists and maps under %s */
+#define FORMAT_MAX_DEPTH  256       /* nested lists and maps under %s */
 #define FORMAT_MAX_OUTPUT (1 << 24) /* bytes */
 
 enum format_kind {
@@ -69,10 +69,10 @@ MUST_CHECK int strformat(struct str format, const struct format_value *arguments
 
 /* One clause of a format string, with the kinds of values that it takes as BIT(kind). */
 struct format_clause {
-    char letter;           /* s d f e b o x X */
-    unsigned kinds;        /* that fit at run time */
-    unsigned static_kinds; /* that the checker lets pass */
-    const char *misfit;    /* "decimal clause can only be used on integers, was given %s" */
+    char letter;        /* s d f e b o x X */
+    int precision;      /* -1 when none is written */
+    unsigned kinds;     /* of the checker too; %f and %e take three special strings only, which shows at run time */
+    const char *misfit; /* "decimal clause can only be used on integers" */
 };
 
 /* Walks the clauses of a format string: *at starts at 0. Returns 1 and the clause that takes argument `index`, 0 at the

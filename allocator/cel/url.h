@@ -27,8 +27,9 @@ struct url {
 
 /* Returns 0, or -1 with ERR_INVALID and Go's words ("parse \"x\": invalid URI for request"). */
 MUST_CHECK int url_parse(struct str text, struct arena *arena, struct url *out, struct error *err);
-/* Whether url_parse would succeed; `scratch` is rewound. */
-bool url_is_valid(struct str text, struct arena *scratch);
+/* What isURL and format.uri ask: ParseRequestURI alone. It takes a few texts that url_parse refuses, such as a bad
+ * escape in a fragment behind a query. `scratch` is rewound. Fails as url_parse. */
+MUST_CHECK int url_check(struct str text, struct arena *scratch, struct error *err);
 
 struct str url_hostname(const struct url *url); /* without port and brackets */
 struct str url_port(const struct url *url);     /* digits, or empty */
