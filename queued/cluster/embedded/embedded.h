@@ -1,9 +1,9 @@
 /* queued/cluster/embedded/embedded.h - a cluster made of manifest files: API server, scheduler and kubelet in little.
  *
- * Nodes, slices, classes, taint rules and whatever else exists come from the manifests of a folder (read-only). Everything created
- * through the port is kept as one JSON file per object in the state folder, written atomically, so that it survives
- * a killed server as a real cluster would. Creation is validated; a pod without gates is scheduled by the same allocator that
- * predicts; it then runs for a stated duration and ends with a stated exit code. */
+ * Nodes, slices, classes, taint rules and whatever else exists come from the manifests of a folder (read-only).
+ * Everything created through the port is kept as one JSON file per object in the state folder, written atomically, so
+ * that it survives a killed server as a real cluster would. Creation is validated; a pod without gates is scheduled by
+ * the same allocator that predicts; it then runs for a stated duration and ends with a stated exit code. */
 #ifndef QUEUED_EMBEDDED_H
 #define QUEUED_EMBEDDED_H
 
@@ -15,9 +15,9 @@
 #define EMBEDDED_EXIT_CODE "embedded.queue.dra/exit-code" /* default 0 */
 
 struct embedded_options {
-    const char *manifests;  /* folder (recursively *.yaml, *.yml, *.json) or file */
-    const char *state;      /* folder for created objects, or NULL: in memory only */
-    int release;            /* Kubernetes 1.x to behave like; 0: default */
+    const char *manifests;     /* folder (recursively *.yaml, *.yml, *.json) or file */
+    const char *state;         /* folder for created objects, or NULL: in memory only */
+    int release;               /* Kubernetes 1.x to behave like; 0: default */
     int64_t schedule_delay_ms; /* from ungated to bound; default 50 */
     int64_t start_delay_ms;    /* from bound to running; default 100 */
 };
@@ -29,8 +29,10 @@ MUST_CHECK int embedded_new(const struct embedded_options *options, struct clock
                             struct error *err);
 
 /* Failures on command, for demonstrations and tests. `command` is a JSON object:
- *   {"fail": "create" | "remove" | "ungate", "kind": "Pod", "nth": 2, "error": "conflict" | "invalid" | "timeout" | "unavailable"}
- *   {"nodeDown": "n1"} {"nodeUp": "n1"} {"deviceTaint": {"driver","pool","device","effect","key"}} {"deviceUntaint": {...}}
+ *   {"fail": "create" | "remove" | "ungate", "kind": "Pod", "nth": 2, "error": "conflict" | "invalid" | "timeout" |
+ * "unavailable"}
+ *   {"nodeDown": "n1"} {"nodeUp": "n1"} {"deviceTaint": {"driver","pool","device","effect","key"}} {"deviceUntaint":
+ * {...}}
  *   {"killPod": "ns/name", "exitCode": 137} {"deleteObject": {"kind","namespace","name"}} {"putObject": {...}}
  *   {"hold": "schedule"} {"release": "schedule"}           stop and resume scheduling
  * Returns 0, or -1 with the field at fault. */
