@@ -381,13 +381,15 @@ enum http_progress http_chunks_decode(struct http_chunks *chunks, struct str in,
     *used = 0;
     while (*used < in.len && chunks->at != CHUNK_END) {
         if (chunks->at == CHUNK_DATA) {
-            if (chunks->left > max_bytes || out->len > max_bytes - chunks->left) {
-                refuse(why, 413, "the body is too large");
-                return HTTP_REFUSED;
-            }
             content(chunks, in, used, out);
-        } else if (!framing_byte(chunks, in.ptr[(*used)++]) || !within_limits(chunks)) {
+            continue;
+        }
+        if (!framing_byte(chunks, in.ptr[(*used)++]) || !within_limits(chunks)) {
             refuse(why, 400, "the chunked body is malformed");
+            return HTTP_REFUSED;
+        }
+        if (chunks->at == CHUNK_DATA && (chunks->left > max_bytes || out->len > max_bytes - chunks->left)) {
+            refuse(why, 413, "the body is too large");
             return HTTP_REFUSED;
         }
     }

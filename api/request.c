@@ -12,6 +12,7 @@
 #include "api/body.h"
 #include "api/internal.h"
 #include "api/problem.h"
+#include "queued/clock.h"
 #include "queued/log.h"
 #include "queued/manifest/yaml.h"
 
@@ -380,6 +381,7 @@ static void on_exchange(void *ctx, struct exchange *exchange)
     request->api = ctx;
     request->exchange = exchange;
     request->begin_mono_us = mono_us();
+    clock_new_turn(request->api->options.clock); /* the loop may have slept since it was read */
     exchange_own(exchange, &(struct exchange_owner){request, request_free, on_gone, on_drained});
     status = prepare(request, &err);
     if (status == 0) {
