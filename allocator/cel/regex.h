@@ -9,8 +9,9 @@
  * matching takes nothing from the heap: each expression keeps the working memory of one match and hands it to whichever
  * thread comes first.
  *
- * Departures from Go: (?i) on \p{Lu}, \p{Ll}, \p{Lt} matches every letter that has a case; Unicode tables are those of
- * the PCRE2 library; a pattern whose expansion exceeds what PCRE2 can compile (64 KiB) is refused with ERR_LIMIT. */
+ * Departures from Go: groups nest at most 200 deep, not 1000; (?i) on \p{Lu}, \p{Ll}, \p{Lt} matches every letter that
+ * has a case; Unicode tables are those of the PCRE2 library; a pattern whose expansion exceeds what PCRE2 can compile
+ * (64 KiB) is refused with ERR_LIMIT. */
 #ifndef QUEUED_CEL_REGEX_H
 #define QUEUED_CEL_REGEX_H
 
