@@ -14,6 +14,7 @@
 
 #include "allocator/base/arena.h"
 #include "allocator/base/error.h"
+#include "allocator/base/str.h"
 
 #define JOB_API_VERSION "queue.dra/v1"
 
@@ -26,6 +27,7 @@ struct job_problem {
 struct job_decode_options {
     const char *default_namespace; /* for documents without one; NULL is "default" */
     bool one_job;                  /* all workloads of the submission are one gang, whatever their kinds */
+    uint64_t name_seed;            /* for metadata.generateName: equal seeds give equal names; 0: random ones */
 };
 
 /* Turn the documents of one submission (a JSON array of Kubernetes objects; Lists are opened) into canonical GangJobs.
@@ -54,6 +56,8 @@ struct job_group {
     const json_t *pod;             /* {"metadata": ..., "spec": ...} */
     const struct job_claim *claims;
     size_t n_claims;
+    size_t job_size; /* members of each of the equal jobs that the group consists of (JobSet); 0: no such parts */
+    const char *member_name; /* pattern of the members' own names, see job_member_name(); NULL: the default */
 };
 
 /* One whole-gang shape. The first is spec.groups; the others are spec.alternatives, in the order of preference. */
@@ -102,6 +106,13 @@ struct job_spec {
 
 /* Read a canonical GangJob; also checks it fully (the path of the field at fault is in err). */
 MUST_CHECK int job_spec_parse(const json_t *gangjob, struct arena *arena, struct job_spec *out, struct error *err);
+
+/* The name by which users know a member: that of the pod which Kubernetes would have made for the manifest. A group's
+ * pattern may hold {index} (within the job when the group has a job_size, else within the group) and {job}; without one
+ * it is
+ * "<job>-<group>-<index>". Appended to `out`. Job train has train-0, train-1; JobSet loop has
+ * loop-<role>-<job>-<index>. */
+void job_member_name(const struct job_spec *job, const struct job_group *group, size_t index, struct buf *out);
 
 /* ---- what an administrator applies: queues and resources ---- */
 

@@ -122,9 +122,8 @@ static bool resolve_real(const char *text, struct scalar *out)
         return false;
     *out = (struct scalar){.type = SCALAR_REAL, .real = strtod(text, NULL)};
     if (!isfinite(out->real))
-        return false; /* 1e999 is text, as it is for kubectl */
-    if (plain &&
-             fabs(out->real) < 9e15) /* 08: no octal number, so kubectl takes it as 8.0, which JSON shows as 8 */
+        return false;                    /* 1e999 is text, as it is for kubectl */
+    if (plain && fabs(out->real) < 9e15) /* 08: no octal number, so kubectl takes it as 8.0, which JSON shows as 8 */
         *out = (struct scalar){.type = SCALAR_INT, .integer = (int64_t)out->real};
     return true;
 }

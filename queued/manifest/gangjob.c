@@ -1,0 +1,325 @@
+/* queue.dra/v1 GangJob: the native kind, and the canonical form of all others. */
+#include <stdio.h>
+#include <string.h>
+
+#include "queued/manifest/decode.h"
+#include "queued/manifest/fields.h"
+#include "queued/manifest/job.h"
+
+#include "allocator/base/banned.h"
+
+/* ---- claims inline ---- */
+
+/* "{name, apiVersion, metadata, spec}" for short, where spec is a ResourceClaimSpec. */
+static const char *const claim_versions[] = {"resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1",
+                                             NULL};
+
+static const struct field short_metadata_rows[] = {{"labels", FIELD_TEXT_MAP}, {"annotations", FIELD_TEXT_MAP}};
+static const struct fields short_metadata_fields = FIELDS(short_metadata_rows);
+
+static const struct field short_rows[] = {
+    {"name", FIELD_STRING, .required = true},
+    {"apiVersion", FIELD_STRING, .one_of = claim_versions},
+    {"metadata", FIELD_OBJECT, .of = &short_metadata_fields},
+    {"spec", FIELD_MAP, .required = true},
+};
+static const struct fields short_fields = FIELDS(short_rows);
+
+/* The whole object that a shorthand stands for. */
+static json_t *whole_claim(const json_t *brief, const char *kind)
+{
+    const char *version = json_string_value(json_object_get(brief, "apiVersion"));
+    json_t *metadata = json_object_get(brief, "metadata"), *spec = json_object_get(brief, "spec");
+    json_t *own = json_pack("{s:O}", "name", json_object_get(brief, "name"));
+
+    if (strcmp(kind, "ResourceClaimTemplate") == 0)
+        spec = json_pack("{s:O*, s:O}", "metadata", metadata, "spec", spec);
+    else {
+        json_object_update_missing(own, metadata);
+        json_incref(spec);
+    }
+    return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", version ? version : claim_versions[0], "kind", kind,
+                     "metadata", own, "spec", spec);
+}
+
+/* A template's spec stands one level deeper in the whole object than in the shorthand that the user wrote. */
+static int in_shorthand(struct error *err, const char *kind)
+{
+    static const char deeper[] = "spec.spec";
+
+    if (err && strcmp(kind, "ResourceClaimTemplate") == 0 && strncmp(err->field, deeper, strlen(deeper)) == 0)
+        memmove(err->field, err->field + strlen("spec."), strlen(err->field) - strlen("spec.") + 1);
+    return -1;
+}
+
+static int claim_entry_check(json_t *entry, const char *kind, struct error *err)
+{
+    const char *given = json_string_value(json_object_get(entry, "kind"));
+    json_t *whole;
+    int rc;
+
+    if (given && strcmp(given, kind) != 0)
+        return error_field(err, "kind", "must be %s", kind);
+    if (given)
+        return claim_object_check(entry, err);
+    if (fields_check(entry, &short_fields, err) < 0)
+        return -1;
+    whole = whole_claim(entry, kind);
+    rc = claim_object_check(whole, err);
+    if (rc < 0)
+        in_shorthand(err, kind);
+    json_object_clear(entry);
+    json_object_update(entry, whole);
+    json_decref(whole);
+    return rc;
+}
+
+static const char *object_name(const json_t *object)
+{
+    return json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
+}
+
+static int claim_entries_check(json_t *list, const char *kind, struct error *err)
+{
+    json_t *entry;
+    size_t i;
+
+    json_array_foreach(list, i, entry)
+    {
+        if (claim_entry_check(entry, kind, err) < 0)
+            return error_in(err, "[%zu]", i);
+        if (name_check(object_name(entry), 253, true, err) < 0) {
+            error_in(err, "name");
+            return error_in(err, "[%zu]", i);
+        }
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(object_name(json_array_get(list, j)), object_name(entry)) == 0) {
+                error_field(err, "name", "\"%.63s\" is there twice", object_name(entry));
+                return error_in(err, "[%zu]", i);
+            }
+    }
+    return 0;
+}
+
+static int templates_check(json_t *list, struct error *err)
+{
+    return claim_entries_check(list, "ResourceClaimTemplate", err);
+}
+
+static int shared_check(json_t *list, struct error *err)
+{
+    return claim_entries_check(list, "ResourceClaim", err);
+}
+
+/* ---- groups ---- */
+
+static int group_check(json_t *group, struct error *err)
+{
+    json_int_t replicas, least, size;
+
+    if (!json_object_get(group, "replicas"))
+        json_object_set_new(group, "replicas", json_integer(1));
+    replicas = json_integer_value(json_object_get(group, "replicas"));
+    least = json_integer_value(json_object_get(group, "minReplicas"));
+    size = json_integer_value(json_object_get(group, "jobSize"));
+    if (least > replicas)
+        return error_field(err, "minReplicas", "%lld is more than replicas (%lld)", (long long)least,
+                           (long long)replicas);
+    if (size > 0 && replicas % size != 0)
+        return error_field(err, "jobSize", "replicas (%lld) is no multiple of it", (long long)replicas);
+    if (members_must_end(json_object_get(group, "template"), "Never", err) < 0)
+        return error_in(err, "template");
+    return 0;
+}
+
+static int group_name_check(json_t *name, struct error *err)
+{
+    return name_check(json_string_value(name), 63, true, err);
+}
+
+static const struct field group_rows[] = {
+    {"name", FIELD_STRING, .required = true, .check = group_name_check},
+    {"replicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {"minReplicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {"jobSize", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {"memberName", FIELD_STRING},
+    {"template", FIELD_OBJECT, .of = &pod_template_fields, .required = true},
+};
+static const struct fields group_fields = FIELDS_AND(group_rows, group_check);
+
+static int groups_check(json_t *groups, struct error *err)
+{
+    json_int_t members = 0;
+    json_t *group;
+    size_t i;
+
+    if (json_array_size(groups) == 0)
+        return error_set(err, ERR_INVALID, "a job needs a group");
+    json_array_foreach(groups, i, group)
+    {
+        const json_t *name = json_object_get(group, "name");
+
+        for (size_t j = 0; j < i; j++)
+            if (json_equal(json_object_get(json_array_get(groups, j), "name"), name)) {
+                error_field(err, "name", "\"%.63s\" is there twice", json_string_value(name));
+                return error_in(err, "[%zu]", i);
+            }
+        members += json_integer_value(json_object_get(group, "replicas"));
+    }
+    if (members > MEMBERS_MAX)
+        return error_set(err, ERR_LIMIT, "%lld members are more than %d", (long long)members, MEMBERS_MAX);
+    return 0;
+}
+
+static const struct field alternative_rows[] = {
+    {"name", FIELD_STRING, .required = true, .check = group_name_check},
+    {"groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
+};
+static const struct fields alternative_fields = FIELDS(alternative_rows);
+
+/* ---- constraints ---- */
+
+static int constraint_check(json_t *constraint, struct error *err)
+{
+    static const char *const kinds[] = {"matchAttribute", "distinctAttribute", "matchNodeLabel"};
+    const char *set = NULL, *value;
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (!json_object_get(constraint, kinds[i]))
+            continue;
+        if (set)
+            return error_field(err, kinds[i], "must not stand beside %s: write two constraints", set);
+        set = kinds[i];
+    }
+    if (!set)
+        return error_field(err, kinds[0], "one of matchAttribute, distinctAttribute and matchNodeLabel must be set");
+    value = json_string_value(json_object_get(constraint, set));
+    if (set != kinds[2] && (!strchr(value, '/') || value[0] == '/' || value[strlen(value) - 1] == '/'))
+        return error_field(err, set, "\"%.80s\" must be an attribute's full name: domain/name", value);
+    if (set == kinds[2] && !*value)
+        return error_field(err, set, "must not be empty");
+    if (set == kinds[2] && json_object_get(constraint, "requests"))
+        return error_field(err, "requests", "means nothing for a node label");
+    if (set != kinds[2] && json_is_true(json_object_get(constraint, "preferred")))
+        return error_field(err, "preferred", "only node labels can be preferred; attributes are required");
+    return 0;
+}
+
+static const struct field constraint_rows[] = {
+    {"matchAttribute", FIELD_STRING}, {"distinctAttribute", FIELD_STRING}, {"matchNodeLabel", FIELD_STRING},
+    {"groups", FIELD_STRINGS},        {"requests", FIELD_STRINGS},         {"preferred", FIELD_BOOL},
+};
+static const struct fields constraint_fields = FIELDS_AND(constraint_rows, constraint_check);
+
+/* ---- the job ---- */
+
+static const char *const placements[] = {"fragmentation", "pack", "spread", NULL};
+
+static int depends_check(json_t *list, struct error *err)
+{
+    const json_t *name;
+    size_t i;
+
+    json_array_foreach(list, i, name) if (name_check(json_string_value(name), 63, true, err) <
+                                          0) return error_in(err, "[%zu]", i);
+    return 0;
+}
+
+static int spec_check(json_t *spec, struct error *err)
+{
+    if (json_object_get(spec, "priority") && json_object_get(spec, "priorityClassName"))
+        return error_field(err, "priorityClassName", "must not stand beside priority");
+    return 0;
+}
+
+static const struct field spec_rows[] = {
+    {"queue", FIELD_STRING},
+    {"priority", FIELD_INT, .min = INT32_MIN, .max = INT32_MAX},
+    {"priorityClassName", FIELD_STRING},
+    {"maxRuntime", FIELD_DURATION},
+    {"retries", FIELD_INT, .min = 0, .max = INT32_MAX},
+    {"ttlAfterFinished", FIELD_STRING}, /* "0s" is allowed, see spec_view() */
+    {"hold", FIELD_BOOL},
+    {"dependsOn", FIELD_STRINGS, .check = depends_check},
+    {"groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
+    {"claimTemplates", FIELD_LIST, .check = templates_check},
+    {"sharedClaims", FIELD_LIST, .check = shared_check},
+    {"constraints", FIELD_OBJECTS, .of = &constraint_fields},
+    {"sameAlternative", FIELD_BOOL},
+    {"placement", FIELD_STRING, .one_of = placements},
+    {"alternatives", FIELD_OBJECTS, .of = &alternative_fields},
+};
+static const struct fields spec_fields = FIELDS_AND(spec_rows, spec_check);
+
+static const struct field gangjob_rows[] = {
+    {"apiVersion", FIELD_STRING},
+    {"kind", FIELD_STRING},
+    {"metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
+    {"spec", FIELD_OBJECT, .of = &spec_fields, .required = true},
+    {"status", .dropped = true},
+};
+static const struct fields gangjob_fields = FIELDS(gangjob_rows);
+
+int gangjob_check(json_t *gangjob, struct error *err)
+{
+    return fields_check(gangjob, &gangjob_fields, err);
+}
+
+/* ---- decoding ---- */
+
+static void take_list(json_t **list, const json_t *spec, const char *name)
+{
+    json_t *given = json_object_get(spec, name);
+
+    if (given)
+        json_array_extend(*list, given);
+}
+
+static bool is_list_of_draft(const char *key)
+{
+    static const char *const lists[] = {"groups", "claimTemplates", "sharedClaims", "constraints", "alternatives"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        if (strcmp(lists[i], key) == 0)
+            return true;
+    return false;
+}
+
+static int take_spec(struct draft *draft, const json_t *spec, struct error *err)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+
+    json_object_foreach((json_t *)spec, key, value) if (!is_list_of_draft(key))
+        draft_set(draft, key, json_incref(value));
+    take_list(&draft->groups, spec, "groups");
+    take_list(&draft->templates, spec, "claimTemplates");
+    take_list(&draft->claims, spec, "sharedClaims");
+    take_list(&draft->constraints, spec, "constraints");
+    take_list(&draft->alternatives, spec, "alternatives");
+    draft->ranked = json_object_get(spec, "priority") || json_object_get(spec, "priorityClassName");
+    json_array_foreach(
+        draft->groups, i,
+        value) if (draft_pod_priority(draft, json_object_get(json_object_get(value, "template"), "spec"), err) < 0)
+    {
+        error_in(err, "template.spec");
+        return error_in(err, "groups[%zu]", i);
+    }
+    return 0;
+}
+
+int gangjob_decode(struct source *source, struct draft *draft, struct error *err)
+{
+    json_t *metadata;
+
+    if (draft->joint)
+        return error_field(err, "kind", "a GangJob is a whole gang already and cannot be joined with other workloads");
+    if (gangjob_check(source->object, err) < 0)
+        return -1;
+    metadata = json_object_get(source->object, "metadata");
+    draft_metadata(draft, metadata);
+    if (take_spec(draft, json_object_get(source->object, "spec"), err) < 0)
+        return error_in(err, "spec");
+    return kueue_workload(draft, metadata, WORKLOAD_GANGJOB, NULL, NULL, err);
+}
