@@ -383,6 +383,13 @@ static enum step begin_exchange(struct conn *conn, const char *bytes, size_t len
     return STEP_MORE;
 }
 
+/* No further request; replies to earlier ones may still be on their way. */
+static enum step end(struct conn *conn)
+{
+    conn->at = CONN_FLUSH;
+    return STEP_MORE;
+}
+
 static enum step conn_head(struct conn *conn)
 {
     struct evbuffer *in = bufferevent_get_input(conn->bev);
@@ -394,8 +401,10 @@ static enum step conn_head(struct conn *conn)
     if (conn->scanned == 0)
         skip_empty_lines(in);
     len = evbuffer_get_length(in);
+    if (len == 0 && conn->is_late)
+        return STEP_DONE;
     if (len == 0)
-        return conn->is_eof || conn->is_late || conn->server->is_stopping ? STEP_DONE : STEP_WAIT;
+        return conn->is_eof || conn->server->is_stopping ? end(conn) : STEP_WAIT;
     seen = len < HTTP_HEAD_MAX ? len : HTTP_HEAD_MAX;
     bytes = (const char *)evbuffer_pullup(in, (ev_ssize_t)seen);
     head_len = http_head_length((struct str){bytes, seen}, &conn->scanned);
@@ -405,7 +414,7 @@ static enum step conn_head(struct conn *conn)
         return refuse(conn, 431, "the head of the request is too large");
     if (conn->is_late)
         return refuse(conn, 408, "the head of the request did not arrive in time");
-    return conn->is_eof ? STEP_DONE : STEP_WAIT;
+    return conn->is_eof ? end(conn) : STEP_WAIT;
 }
 
 static bool take_content(struct exchange *exchange, struct evbuffer *in)

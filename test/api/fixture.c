@@ -152,6 +152,11 @@ void client_send(struct fixture *fixture, int fd, const char *bytes, size_t len)
     fixture_turn(fixture, 0);
 }
 
+void client_say(struct fixture *fixture, int fd, const char *text)
+{
+    client_send(fixture, fd, text, strlen(text));
+}
+
 /* Whether more came; *is_closed at the end. */
 static bool receive(int fd, struct buf *in, bool *is_closed)
 {

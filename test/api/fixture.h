@@ -33,6 +33,7 @@ void fixture_turn(struct fixture *fixture, int wait_ms);
 /* A connection of a client; -1 when it cannot be made. */
 int client_open(struct fixture *fixture, bool is_unix);
 void client_send(struct fixture *fixture, int fd, const char *bytes, size_t len);
+void client_say(struct fixture *fixture, int fd, const char *text);
 
 struct answer {
     int status; /* 0: the connection ended without a reply */
