@@ -1,0 +1,72 @@
+/* queued/lifecycle/attempt.h - one try to launch a gang: what was decided, the objects it creates, and what is known of
+ * each of them. Loop thread only. */
+#ifndef QUEUED_LIFECYCLE_ATTEMPT_H
+#define QUEUED_LIFECYCLE_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "allocator/base/error.h"
+
+struct store;
+struct attempt_row;
+
+/* The order in which kinds are created; each waits for the one before to be complete. */
+enum object_rank { RANK_ANCHOR, RANK_SERVICE, RANK_CLAIM, RANK_POD, RANK_COUNT };
+
+struct launch_object {
+    const char *kind, *ns, *name; /* borrowed from body */
+    enum object_rank rank;
+    json_t *body;     /* as created, without owner reference */
+    json_t *planned;  /* claims: status.allocation; pods: the node's name; or NULL */
+    json_t *observed; /* as the cluster told it last, or NULL */
+    bool is_there;    /* created or observed, and not gone since */
+    bool is_told;     /* in the present stream of changes, or created since it began */
+    bool is_asked;    /* a call is on its way */
+    bool is_ungated;  /* pods: the gates are off */
+    int failures;     /* of calls in a row */
+    int64_t retry_ms; /* no call before */
+};
+
+struct attempt {
+    int64_t number;
+    size_t shape;
+    json_t *placement, *chosen, *charges; /* as the API shows them; charges: resource -> amount */
+    struct launch_object *objects;        /* in the order of creation; the first is the anchor */
+    size_t n_objects;
+    int64_t created_ms;
+    int64_t step_ms;   /* since when the server waits for the present step (not stored: a restart gives it more time) */
+    int64_t remove_ms; /* since when the anchor is known to be removed; 0: not yet */
+};
+
+struct attempt *attempt_new(int64_t number, size_t shape, int64_t created_ms);
+void attempt_free(struct attempt *attempt); /* NULL is fine */
+static inline void attempt_freep(struct attempt **attempt)
+{
+    attempt_free(*attempt);
+}
+
+/* Take over what was decided: an array as attempt_objects() makes it (borrowed); references to the others are taken. */
+void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement, json_t *chosen, json_t *charges);
+
+/* Write it, with its objects. */
+void attempt_store(const struct attempt *attempt, int64_t job, struct store *store);
+/* Read it back. Returns 0, or -1: ERR_NOT_FOUND when it is not there, ERR_IO. */
+MUST_CHECK int attempt_load(struct store *store, int64_t job, int64_t number, struct attempt **out, struct error *err);
+
+/* The object of that kind and name; NULL if the attempt has none. */
+struct launch_object *attempt_find(struct attempt *attempt, const char *kind, const char *name);
+
+static inline struct launch_object *attempt_anchor(const struct attempt *attempt)
+{
+    return &attempt->objects[0];
+}
+
+/* What the cluster told: a new version, or NULL when it is gone. */
+void launch_object_observe(struct launch_object *object, const json_t *observed);
+/* "metadata.uid" of what was observed, or NULL. */
+const char *launch_object_uid(const struct launch_object *object);
+
+#endif

@@ -1,0 +1,160 @@
+/* Taking an attempt away. The anchor owns everything, so its deletion is one call; then the stream tells of each object
+ * that it is gone. What still stands after a while (an object whose creation overtook the deletion) is deleted by
+ * itself. Only when nothing is left does the job move on, so that no two attempts of a job ever exist at once. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "queued/lifecycle/internal.h"
+#include "store/rows.h"
+
+#include "allocator/base/banned.h"
+
+/* How long the cluster gets to take everything along before objects are deleted one by one. */
+#define STRAGGLER_MS 10000
+
+void job_end(struct lifecycle *lc, struct job *job, enum job_state to)
+{
+    job->ending = to;
+    job_event(lc, job, "Ending", "the gang is being taken away, then: %s%s%s", job_state_name(to),
+              job->reason[0] ? "; " : "", job->reason);
+    job_save(lc, job);
+}
+
+void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, ...)
+{
+    char words[900];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(words, sizeof(words), fmt, args);
+    va_end(args);
+    job->failures++;
+    job->not_before_ms = lifecycle_now_ms(lc) + backoff_ms(job->failures);
+    job_set_reason(job, "attempt %lld failed: %s", (long long)job->attempt, words);
+    job_end(lc, job, JOB_PENDING);
+}
+
+static void remove_object(struct lifecycle *lc, struct job *job, struct launch_object *object)
+{
+    struct call_for target = {job->id, job->live->number, (size_t)(object - job->live->objects)};
+
+    if (object->is_asked)
+        return;
+    if (object->retry_ms > lifecycle_now_ms(lc)) {
+        job_wake_at(lc, job, object->retry_ms);
+        return;
+    }
+    object->is_asked = true;
+    outbox_remove(lc->options.outbox, target, object->kind, object->ns, object->name, launch_object_uid(object));
+}
+
+static void remove_stragglers(struct lifecycle *lc, struct job *job)
+{
+    int64_t at_ms = job->live->remove_ms + STRAGGLER_MS;
+
+    if (lifecycle_now_ms(lc) < at_ms) {
+        job_wake_at(lc, job, at_ms);
+        return;
+    }
+    for (size_t i = 0; i < job->live->n_objects; i++)
+        if (job->live->objects[i].is_there)
+            remove_object(lc, job, &job->live->objects[i]);
+}
+
+static bool is_gone(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (attempt->objects[i].is_there || attempt->objects[i].is_asked)
+            return false;
+    return true;
+}
+
+static void forget_assumptions(struct lifecycle *lc, struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++) {
+        const struct launch_object *object = &attempt->objects[i];
+
+        lc->options.assume(lc->options.ctx, object->kind, object->ns, object->name, NULL);
+    }
+}
+
+static bool waits_for(const struct job *job, int64_t id, size_t *out_at)
+{
+    for (*out_at = 0; *out_at < job->n_waits_for; (*out_at)++)
+        if (job->waits_for[*out_at] == id)
+            return true;
+    return false;
+}
+
+void job_ended(struct lifecycle *lc, struct job *ended)
+{
+    job_set_wait(ended, NULL);
+    store_dependency_met(lc->options.store, ended->id);
+    for (size_t i = 0; i < lc->jobs.n; i++) {
+        struct job *job = lc->jobs.items[i];
+        size_t at;
+
+        if (!waits_for(job, ended->id, &at))
+            continue;
+        job->waits_for[at] = job->waits_for[--job->n_waits_for];
+        job->version++;
+        job_touch(lc, job);
+        if (ended->state == JOB_SUCCEEDED || job_has_ended(job))
+            continue;
+        job_set_reason(job, "depends on job %s (%lld), which is %s", job_name(ended), (long long)ended->id,
+                       job_state_name(ended->state));
+        job_move(lc, job, JOB_CANCELLED, job->reason); /* it waits, so it is not live */
+        job_ended(lc, job);                            /* as deep as the chain of dependencies */
+    }
+}
+
+static void finish(struct lifecycle *lc, struct job *job)
+{
+    struct attempt *attempt = job->live;
+    enum job_state to = job->ending;
+
+    store_objects_delete(lc->options.store, job->id, attempt->number);
+    store_usage_close(lc->options.store, job->id, attempt->number, lifecycle_now_ms(lc));
+    forget_assumptions(lc, attempt);
+    job->live = NULL;
+    job->ending = JOB_STATE_COUNT;
+    if (to == JOB_PENDING)
+        job->started_ms = 0;
+    job_move(lc, job, to, job->reason);
+    attempt_free(attempt);
+    lc->wants_plan = true; /* its devices are free */
+    if (job_has_ended(job))
+        job_ended(lc, job);
+}
+
+enum step step_end(struct lifecycle *lc, struct job *job)
+{
+    struct attempt *attempt = job->live;
+
+    if (attempt->remove_ms == 0) {
+        remove_object(lc, job, attempt_anchor(attempt));
+        return STEP_WAIT;
+    }
+    if (!is_gone(attempt)) {
+        remove_stragglers(lc, job);
+        return STEP_WAIT;
+    }
+    finish(lc, job);
+    return STEP_MORE;
+}
+
+enum step step_after(struct lifecycle *lc, struct job *job)
+{
+    int64_t ttl_ms = job->blueprint->spec.ttl_ms, at_ms;
+
+    if (ttl_ms < 0 || __builtin_add_overflow(job->ended_ms, ttl_ms, &at_ms))
+        return STEP_WAIT;
+    if (lifecycle_now_ms(lc) < at_ms) {
+        job_wake_at(lc, job, at_ms);
+        return STEP_WAIT;
+    }
+    store_job_delete(lc->options.store, job->id);
+    lc->options.changed(lc->options.ctx, job);
+    job_list_drop(&lc->jobs, job);
+    return STEP_WAIT;
+}

@@ -1,0 +1,104 @@
+/* queued/lifecycle/internal.h - what the files of this room share. */
+#ifndef QUEUED_LIFECYCLE_INTERNAL_H
+#define QUEUED_LIFECYCLE_INTERNAL_H
+
+#include "queued/clock.h"
+#include "queued/lifecycle/lifecycle.h"
+
+/* An object with our labels that belongs to no live attempt. */
+struct stray {
+    char *kind, *ns, *name, *uid;
+    bool is_told;
+    bool is_asked;
+};
+
+struct lifecycle {
+    struct lifecycle_options options;
+    struct job_list jobs;
+    struct stray *strays;
+    size_t n_strays, cap_strays;
+    bool is_synced; /* the stream has told everything: only then is absence a fact */
+    int64_t *dirty; /* ids of the jobs that are dirty, in the order in which they became so */
+    size_t n_dirty, cap_dirty;
+    bool wants_plan;
+    int64_t next_due_ms;
+    size_t n_drift;
+};
+
+/* How long between two looks at a thing that failed n times in a row: doubling, within bounds. */
+int64_t backoff_ms(int64_t n_failures);
+#define BACKOFF_FIRST_MS 2000
+#define BACKOFF_MAX_MS   300000
+
+static inline int64_t lifecycle_now_ms(const struct lifecycle *lc)
+{
+    return clock_now_ms(lc->options.clock);
+}
+
+/* ---- jobs (job.c) ---- */
+
+struct job *job_new(int64_t id, const char *queue, const char *user, struct blueprint *blueprint);
+void job_free(struct job *job);
+void job_list_add(struct job_list *list, struct job *job); /* ids ascend */
+void job_list_drop(struct job_list *list, struct job *job);
+/* Replace the reason; the arguments may point into the old one. */
+void job_set_reason(struct job *job, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- moving (move.c): nothing else changes a state ---- */
+
+/* The one way to change a job's state: legal moves only; state and event go into the turn's transaction. */
+void job_move(struct lifecycle *lc, struct job *job, enum job_state to, const char *detail);
+/* Store the other fields after they changed. */
+void job_save(struct lifecycle *lc, struct job *job);
+/* Record something that moves nothing. */
+void job_event(struct lifecycle *lc, const struct job *job, const char *type, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void job_touch(struct lifecycle *lc, struct job *job); /* look at it in this turn */
+void job_wake_at(struct lifecycle *lc, struct job *job,
+                 int64_t at_ms); /* look at it then, or earlier if that was wanted */
+
+/* ---- steps of an attempt: one look at a job; each says whether another look at once makes sense ---- */
+
+enum step { STEP_WAIT, STEP_MORE };
+enum step step_create(struct lifecycle *lc, struct job *job); /* launch.c: Admitted */
+enum step step_launch(struct lifecycle *lc, struct job *job); /* launch.c: Launching */
+enum step step_run(struct lifecycle *lc, struct job *job);    /* run.c: Running */
+enum step step_end(struct lifecycle *lc, struct job *job);    /* end.c: live with an ending */
+enum step step_after(struct lifecycle *lc, struct job *job);  /* end.c: final, time to live */
+
+/* run.c: Launching and Running: a member failed or vanished, or all have succeeded? Then the ending is decided and true
+ * returned. */
+bool members_decide(struct lifecycle *lc, struct job *job);
+/* launch.c: all objects there; else the first that is not. */
+const struct launch_object *attempt_missing(const struct attempt *attempt);
+
+/* end.c: from now on the attempt is being taken away and the job goes to `to`. */
+void job_end(struct lifecycle *lc, struct job *job, enum job_state to);
+/* It has reached a final state: tell those that depend on it. */
+void job_ended(struct lifecycle *lc, struct job *job);
+/* The launch failed for a reason outside of the members: back to Pending, later and later. */
+void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* ---- drift.c ---- */
+
+/* Compare every claim's allocation with the plan; records and counts differences. */
+void attempt_check_allocations(struct lifecycle *lc, struct job *job);
+
+/* ---- assume.c ---- */
+
+/* What counts in the simulation for an object of a live attempt: new reference, or NULL for nothing. */
+json_t *assumed_object(const struct job *job, const struct launch_object *object);
+void assume_object(struct lifecycle *lc, const struct job *job, const struct launch_object *object);
+void assume_attempt(struct lifecycle *lc, const struct job *job); /* all objects of the live attempt */
+
+/* ---- reconcile.c ---- */
+
+void stray_put(struct lifecycle *lc, const json_t *object);
+void stray_drop(struct lifecycle *lc, const char *kind, const char *ns, const char *name);
+void strays_free(struct lifecycle *lc);
+
+/* ---- JSON ---- */
+
+/* A text at a path of keys in an object, or NULL: json_text(o, "metadata", "name", NULL). */
+const char *json_text(const json_t *object, ...) __attribute__((sentinel));
+
+#endif

@@ -1,0 +1,247 @@
+/* Launching an attempt. Each step looks at what is there and asks for what is missing, so that it does not matter
+ * whether the server was killed in between: after a restart the same look at the same objects asks for the rest.
+ *
+ *   Admitted   anchor -> Service -> claims -> pods (gated); each kind waits until the one before is complete
+ *   Launching  everything exists: take the gates off, wait until all members run, compare the allocations with the plan
+ *
+ * A pod without gate may run at any moment. So gates are only taken off once the move to Launching is durable, and from
+ * then on a missing object ends the attempt; before, it is simply created. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "queued/lifecycle/internal.h"
+#include "store/rows.h"
+
+#include "allocator/base/banned.h"
+
+static struct call_for call_for(const struct job *job, const struct launch_object *object)
+{
+    return (struct call_for){job->id, job->live->number, (size_t)(object - job->live->objects)};
+}
+
+/* Ours: made for this attempt, and owned by its present anchor. */
+static bool is_ours(const struct job *job, const struct launch_object *object)
+{
+    const char *id = json_text(object->observed, "metadata", "labels", LABEL_JOB, NULL);
+    const char *attempt = json_text(object->observed, "metadata", "labels", LABEL_ATTEMPT, NULL);
+    const char *owner, *uid = launch_object_uid(attempt_anchor(job->live));
+
+    if (!id || !attempt || strtoll(id, NULL, 10) != job->id || strtoll(attempt, NULL, 10) != job->live->number)
+        return false;
+    if (object->rank == RANK_ANCHOR)
+        return true;
+    owner = json_string_value(json_object_get(
+        json_array_get(json_object_get(json_object_get(object->observed, "metadata"), "ownerReferences"), 0), "uid"));
+    return owner && uid && strcmp(owner, uid) == 0;
+}
+
+static bool is_being_deleted(const struct launch_object *object)
+{
+    return json_text(object->observed, "metadata", "deletionTimestamp", NULL) != NULL;
+}
+
+static bool may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object)
+{
+    if (object->is_asked)
+        return false;
+    if (object->retry_ms <= lifecycle_now_ms(lc))
+        return true;
+    job_wake_at(lc, job, object->retry_ms);
+    return false;
+}
+
+/* The body with its owner: deleting the anchor takes everything along, in the foreground. */
+static json_t *owned_body(const struct job *job, const struct launch_object *object)
+{
+    json_t *body = json_copy(object->body), *metadata = json_copy(json_object_get(body, "metadata"));
+    const struct launch_object *anchor = attempt_anchor(job->live);
+
+    json_object_set_new(body, "metadata", metadata);
+    if (object != anchor)
+        json_object_set_new(metadata, "ownerReferences",
+                            json_pack("[{s:s, s:s, s:s, s:s, s:b}]", "apiVersion", "v1", "kind", anchor->kind, "name",
+                                      anchor->name, "uid", launch_object_uid(anchor), "blockOwnerDeletion", 1));
+    return body;
+}
+
+static void create(struct lifecycle *lc, struct job *job, struct launch_object *object)
+{
+    json_t *body;
+
+    if (!may_ask(lc, job, object))
+        return;
+    body = owned_body(job, object);
+    object->is_asked = true;
+    outbox_create(lc->options.outbox, call_for(job, object), body);
+    json_decref(body);
+}
+
+/* What is wrong with an object that is there: a sentence, or NULL. */
+static const char *trouble_with(const struct job *job, const struct launch_object *object)
+{
+    if (!object->observed)
+        return NULL; /* created, but the stream has not told it yet */
+    if (!is_ours(job, object))
+        return "exists already and is not ours";
+    return is_being_deleted(object) ? "is being deleted" : NULL;
+}
+
+/* Create what a rank lacks. Returns whether the rank is complete. */
+static bool create_rank(struct lifecycle *lc, struct job *job, enum object_rank rank)
+{
+    bool is_complete = true;
+
+    for (size_t i = 0; i < job->live->n_objects; i++) {
+        struct launch_object *object = &job->live->objects[i];
+
+        if (object->rank != rank || object->is_there)
+            continue;
+        is_complete = false;
+        create(lc, job, object);
+    }
+    /* the owner's uid is needed for all that follows */
+    return is_complete && (rank != RANK_ANCHOR || launch_object_uid(attempt_anchor(job->live)));
+}
+
+static bool has_trouble(struct lifecycle *lc, struct job *job)
+{
+    for (size_t i = 0; i < job->live->n_objects; i++) {
+        const struct launch_object *object = &job->live->objects[i];
+        const char *trouble = trouble_with(job, object);
+
+        if (trouble) {
+            job_launch_failed(lc, job, "%s %s %s", object->kind, object->name, trouble);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Past its time, or wake up when it will be. */
+static bool is_late(struct lifecycle *lc, struct job *job)
+{
+    int64_t deadline_ms = job->live->step_ms + lc->options.launch_timeout_ms;
+
+    if (lifecycle_now_ms(lc) >= deadline_ms)
+        return true;
+    job_wake_at(lc, job, deadline_ms);
+    return false;
+}
+
+static void open_usage(struct lifecycle *lc, const struct job *job)
+{
+    const char *resource;
+    json_t *amount;
+
+    json_object_foreach(job->live->charges, resource, amount)
+        store_usage_open(lc->options.store, &(struct usage_row){.job = job->id,
+                                                                .attempt = job->live->number,
+                                                                .resource = resource,
+                                                                .queue = job->queue,
+                                                                .user = job->user,
+                                                                .amount = json_integer_value(amount),
+                                                                .from_ms = lifecycle_now_ms(lc)});
+}
+
+const struct launch_object *attempt_missing(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (!attempt->objects[i].is_there)
+            return &attempt->objects[i];
+    return NULL;
+}
+
+enum step step_create(struct lifecycle *lc, struct job *job)
+{
+    if (has_trouble(lc, job))
+        return STEP_MORE;
+    for (enum object_rank rank = RANK_ANCHOR; rank < RANK_COUNT; rank++)
+        if (!create_rank(lc, job, rank)) {
+            const struct launch_object *missing = attempt_missing(job->live);
+
+            if (!is_late(lc, job))
+                return STEP_WAIT;
+            job_launch_failed(lc, job, "%s %s could not be created in time", missing ? missing->kind : "ConfigMap",
+                              missing ? missing->name : attempt_anchor(job->live)->name);
+            return STEP_MORE;
+        }
+    job->live->step_ms = lifecycle_now_ms(lc);
+    open_usage(lc, job); /* from here on the scheduler may give it devices */
+    job_move(lc, job, JOB_LAUNCHING, "all its objects exist; its gates are being removed");
+    return STEP_MORE;
+}
+
+/* ---- Launching ---- */
+
+static bool has_gates(const struct launch_object *pod)
+{
+    return !pod->is_ungated &&
+           (!pod->observed ||
+            json_array_size(json_object_get(json_object_get(pod->observed, "spec"), "schedulingGates")) > 0);
+}
+
+static void ungate_all(struct lifecycle *lc, struct job *job)
+{
+    for (size_t i = 0; i < job->live->n_objects; i++) {
+        struct launch_object *pod = &job->live->objects[i];
+
+        if (pod->rank != RANK_POD || !has_gates(pod) || !may_ask(lc, job, pod))
+            continue;
+        pod->is_asked = true;
+        outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name);
+    }
+}
+
+static bool has_started(const struct launch_object *pod)
+{
+    const char *phase = json_text(pod->observed, "status", "phase", NULL);
+
+    return phase && (strcmp(phase, "Running") == 0 || strcmp(phase, "Succeeded") == 0);
+}
+
+static const struct launch_object *first_not_started(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (attempt->objects[i].rank == RANK_POD && !has_started(&attempt->objects[i]))
+            return &attempt->objects[i];
+    return NULL;
+}
+
+/* What the scheduler says of a pod that does not start: the message of its condition PodScheduled, or of its phase. */
+static const char *scheduler_says(const struct launch_object *pod)
+{
+    const json_t *conditions = json_object_get(json_object_get(pod->observed, "status"), "conditions"), *condition;
+    size_t i;
+
+    json_array_foreach(conditions, i, condition)
+    {
+        const char *type = json_text(condition, "type", NULL), *message = json_text(condition, "message", NULL);
+
+        if (type && strcmp(type, "PodScheduled") == 0 && message && message[0])
+            return message;
+    }
+    return "no reason was given";
+}
+
+enum step step_launch(struct lifecycle *lc, struct job *job)
+{
+    const struct launch_object *late;
+
+    if (members_decide(lc, job) || has_trouble(lc, job))
+        return STEP_MORE;
+    ungate_all(lc, job);
+    late = first_not_started(job->live);
+    if (late) {
+        if (!is_late(lc, job))
+            return STEP_WAIT;
+        job_launch_failed(lc, job, "pod %s did not start in time: %s", late->name, scheduler_says(late));
+        return STEP_MORE;
+    }
+    attempt_check_allocations(lc, job);
+    job->failures = 0;
+    job->started_ms = lifecycle_now_ms(lc);
+    job_set_reason(job, "%s", "");
+    job_move(lc, job, JOB_RUNNING, "all members run");
+    assume_attempt(lc, job);
+    return STEP_MORE;
+}

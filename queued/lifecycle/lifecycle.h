@@ -1,0 +1,98 @@
+/* queued/lifecycle/lifecycle.h - the life of all jobs: loading, moving, launching, watching, ending, reconciling.
+ *
+ * The core calls in, once for each thing that happens, and lifecycle_step() once per turn. Decisions change memory and
+ * the turn's transaction; effects on the cluster are promised to the outbox. If the turn cannot be committed, the core
+ * throws this object away and loads it again: memory never knows more than the disk for longer than a turn.
+ *
+ * Loop thread only. The room's README tells how a launch goes. */
+#ifndef QUEUED_LIFECYCLE_LIFECYCLE_H
+#define QUEUED_LIFECYCLE_LIFECYCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "allocator/base/error.h"
+#include "queued/cluster/cluster.h"
+#include "queued/lifecycle/job.h"
+#include "queued/lifecycle/outbox.h"
+
+struct clock;
+struct lifecycle;
+struct store;
+
+struct lifecycle_options {
+    struct store *store; /* borrowed, as are the others */
+    struct outbox *outbox;
+    struct clock *clock;
+    int64_t launch_timeout_ms;
+    void *ctx;
+    /* The cluster as the simulation must see it has changed for an object of ours: `object` (borrowed) is what counts
+     * now, NULL when it is gone. Between a plan and the cluster telling so, that is the planned object. */
+    void (*assume)(void *ctx, const char *kind, const char *ns, const char *name, const json_t *object);
+    /* A job changed in a way that somebody may see. */
+    void (*changed)(void *ctx, const struct job *job);
+};
+
+/* Load all jobs and live attempts. */
+MUST_CHECK int lifecycle_new(const struct lifecycle_options *options, struct lifecycle **out, struct error *err);
+void lifecycle_free(struct lifecycle *lifecycle);
+
+const struct job_list *lifecycle_jobs(const struct lifecycle *lifecycle);
+/* Tell `assume` of every planned object: after loading, and when the cluster's stream begins anew. */
+void lifecycle_assume_all(struct lifecycle *lifecycle);
+
+/* Look at every job that wants to be looked at, until none does. */
+void lifecycle_step(struct lifecycle *lifecycle);
+bool lifecycle_is_dirty(const struct lifecycle *lifecycle);
+/* When the next job wants to be looked at by the clock alone; INT64_MAX: never. */
+int64_t lifecycle_next_due_ms(const struct lifecycle *lifecycle);
+/* The clock has moved: mark what is due. */
+void lifecycle_tick(struct lifecycle *lifecycle);
+/* Whether jobs may have become startable since this was last asked: a round of planning is worth its time. */
+bool lifecycle_take_wants_plan(struct lifecycle *lifecycle);
+
+/* ---- commands; each is legal only where said, and tells why not ---- */
+
+struct job_submission {
+    struct blueprint *blueprint; /* a reference is taken */
+    const char *queue, *user;
+    int64_t priority;
+    const int64_t *waits_for; /* ids of jobs that have not ended */
+    size_t n_waits_for;
+};
+/* Record a new job, Pending or Held. Returns it, or NULL when the turn has failed already. */
+struct job *lifecycle_submit(struct lifecycle *lifecycle, const struct job_submission *submission);
+MUST_CHECK int lifecycle_cancel(struct lifecycle *lifecycle, struct job *job, const char *who, struct error *err);
+MUST_CHECK int lifecycle_hold(struct lifecycle *lifecycle, struct job *job, const char *who, struct error *err);
+MUST_CHECK int lifecycle_release(struct lifecycle *lifecycle, struct job *job, const char *who, struct error *err);
+/* A live job gives its place up and goes back to Pending, its place in the line kept. */
+MUST_CHECK int lifecycle_requeue(struct lifecycle *lifecycle, struct job *job, const char *who, struct error *err);
+
+/* A planning round admits a Pending job. The arguments are as for attempt_decide(); chosen_shape is an index. */
+struct job_admission {
+    size_t shape;
+    json_t *objects, *placement, *chosen, *charges; /* borrowed */
+};
+void lifecycle_admit(struct lifecycle *lifecycle, struct job *job, const struct job_admission *admission);
+/* The number that the next attempt of a job will have. */
+int64_t job_next_attempt(const struct job *job);
+
+/* ---- what the cluster tells ---- */
+
+/* A new stream begins: nothing that was told before counts until it is told again. */
+void lifecycle_stream_lost(struct lifecycle *lifecycle);
+/* Everything that exists has been told: what has not, is gone. */
+void lifecycle_stream_synced(struct lifecycle *lifecycle);
+/* An object with our labels appeared, changed, or (is_gone) is no more. Calls `assume` for it. */
+void lifecycle_observe(struct lifecycle *lifecycle, const json_t *object, bool is_gone);
+/* Delete what has no live attempt. On start and from time to time. */
+void lifecycle_reconcile(struct lifecycle *lifecycle);
+/* The end of a call (see outbox.h); the core hands it on. */
+void lifecycle_call_done(struct lifecycle *lifecycle, const struct call_result *result);
+
+/* How often the scheduler's allocation was not the planned one, since the start. */
+size_t lifecycle_n_drift(const struct lifecycle *lifecycle);
+
+#endif

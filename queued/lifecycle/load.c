@@ -1,0 +1,110 @@
+/* From rows back to jobs: what a restart begins with. */
+#include <stdlib.h>
+
+#include "allocator/base/invariant.h"
+#include "allocator/base/mem.h"
+#include "queued/lifecycle/internal.h"
+#include "store/rows.h"
+
+#include "allocator/base/banned.h"
+
+/* Callbacks of the store cannot fail, so the first failure is kept here. */
+struct loading {
+    struct lifecycle *lc;
+    struct error err;
+};
+
+static enum job_state state_of(const char *name)
+{
+    enum job_state state = JOB_STATE_COUNT;
+
+    INVARIANT(!name || job_state_find(name, &state)); /* the schema allows no other */
+    return state;
+}
+
+static struct job *job_of_row(const struct job_row *row, struct blueprint *blueprint)
+{
+    struct job *job = job_new(row->id, row->queue, row->user, blueprint);
+
+    job->submitted_ms = row->submitted_ms;
+    job->state = state_of(row->status.state);
+    job->ending = state_of(row->status.ending);
+    job_set_reason(job, "%s", row->status.reason);
+    job->priority = row->status.priority;
+    job->attempt = row->status.attempt;
+    job->retries_left = row->status.retries_left;
+    job->failures = row->status.failures;
+    job->not_before_ms = row->status.not_before_ms;
+    job->started_ms = row->status.started_ms;
+    job->ended_ms = row->status.ended_ms;
+    job->exit_code = row->status.exit_code;
+    return job;
+}
+
+static void load_job(void *ctx, const struct job_row *row)
+{
+    struct loading *loading = ctx;
+    json_t *gangjob = json_loads(row->spec, 0, NULL);
+    struct blueprint *blueprint;
+
+    if (!loading->err.code && blueprint_new(gangjob, &blueprint, &loading->err) < 0)
+        error_wrap(&loading->err, "job %lld as stored", (long long)row->id);
+    if (!loading->err.code) {
+        job_list_add(&loading->lc->jobs, job_of_row(row, blueprint));
+        blueprint_unref(blueprint);
+    }
+    json_decref(gangjob);
+}
+
+static void load_dependency(void *ctx, int64_t id, int64_t depends_on)
+{
+    struct loading *loading = ctx;
+    struct job *job = job_list_find(&loading->lc->jobs, id);
+
+    if (!job) /* only after a failure before */
+        return;
+    job->waits_for = mem_resize(job->waits_for, job->n_waits_for + 1, sizeof(*job->waits_for));
+    job->waits_for[job->n_waits_for++] = depends_on;
+}
+
+static int load_attempts(struct lifecycle *lc, struct error *err)
+{
+    for (size_t i = 0; i < lc->jobs.n; i++) {
+        struct job *job = lc->jobs.items[i];
+
+        if (job_is_live(job)) {
+            if (attempt_load(lc->options.store, job->id, job->attempt, &job->live, err) < 0)
+                return -1;
+            job->live->step_ms = lifecycle_now_ms(lc);
+        }
+        job_touch(lc, job);
+    }
+    return 0;
+}
+
+static int load(struct lifecycle *lc, struct error *err)
+{
+    struct loading loading = {.lc = lc};
+
+    if (store_jobs_each(lc->options.store, load_job, &loading, &loading.err) < 0 || loading.err.code ||
+        store_dependencies_each(lc->options.store, load_dependency, &loading, &loading.err) < 0) {
+        if (err)
+            *err = loading.err;
+        return -1;
+    }
+    return load_attempts(lc, err);
+}
+
+int lifecycle_new(const struct lifecycle_options *options, struct lifecycle **out, struct error *err)
+{
+    struct lifecycle *lc = mem_new(struct lifecycle);
+
+    lc->options = *options;
+    lc->next_due_ms = INT64_MAX;
+    if (load(lc, err) < 0) {
+        lifecycle_free(lc);
+        return error_wrap(err, "load jobs");
+    }
+    *out = lc;
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* queued/lifecycle/member.h - the pod of one member: the user's template, placed, gated and told who it is. Pure. */
+#ifndef QUEUED_LIFECYCLE_MEMBER_H
+#define QUEUED_LIFECYCLE_MEMBER_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "queued/manifest/job.h"
+
+struct member_input {
+    const struct job_spec *spec;
+    const struct job_group *group;
+    const char *first_group; /* whose member 0 is the master */
+    json_t *labels;          /* of the attempt */
+    const char *name, *service, *node;
+    char **claim_names; /* per entry of the group's claims: the claim in the cluster */
+    int64_t job, attempt;
+    size_t index, rank, world_size;
+};
+
+/* A new v1 Pod. */
+json_t *member_pod(const struct member_input *member);
+
+#endif

@@ -1,0 +1,50 @@
+/* queued/lifecycle/objects.h - what an attempt creates in the cluster: the exact objects, made from a placement.
+ *
+ * In the order of creation: the anchor (a ConfigMap that will own everything), a headless Service for stable host
+ * names, the ResourceClaims, steered to the planned devices, and the pods, gated and bound to their nodes by required
+ * affinity. Names derive from job and attempt alone, so that creating again finds what is there. Pure.
+ *
+ * Members find each other by environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun and its kin expect
+ * them, JOB_COMPLETION_INDEX as an Indexed Job sets it, and QUEUED_JOB, QUEUED_JOB_ID, QUEUED_ATTEMPT, QUEUED_GROUP,
+ * QUEUED_INDEX, QUEUED_GROUP_SIZE. What the user's container sets already stays. Host names are <group>-<index>, in the
+ * domain of the attempt's Service. */
+#ifndef QUEUED_LIFECYCLE_OBJECTS_H
+#define QUEUED_LIFECYCLE_OBJECTS_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "allocator/gang.h"
+#include "queued/manifest/job.h"
+
+#define LAUNCH_GATE        "queue.dra/gang"
+#define LAUNCH_MASTER_PORT "29500"
+#define LAUNCH_NAME_MAX    63 /* of a DNS label: names of pods become host names */
+
+struct objects_input {
+    int64_t job, attempt;
+    const struct job_spec *spec;
+    size_t shape;
+    const struct placement *placement;
+    const struct snapshot *snapshot; /* that the placement was made on */
+};
+
+/* A new array [{"body": object, "planned": value, "member": i}]: planned is the allocation (status.allocation) of a
+ * claim, the node's name for a pod, absent for others; member counts all members from 0, absent for what no single
+ * member uses. */
+json_t *attempt_objects(const struct objects_input *input);
+
+/* The placement as the API shows it: members with pod, node, claims and devices. New reference. */
+json_t *attempt_placement_view(const struct objects_input *input);
+/* The alternatives of firstAvailable that were taken: [{"claim", "request", "alternative"}], each once. New reference.
+ */
+json_t *attempt_chosen(const struct objects_input *input);
+
+/* A name of at most LAUNCH_NAME_MAX bytes that is a DNS label if its parts are: the text, or its beginning and a hash
+ * of the whole where it is too long. Dots become dashes. To free(). */
+char *launch_name(const char *text);
+/* "<job>-<id>-<attempt>": the anchor, the Service, and the beginning of all other names. To free(). */
+char *attempt_name(const char *job_name, int64_t job, int64_t attempt);
+
+#endif
