@@ -283,15 +283,16 @@ int api_remove(struct embedded *cluster, const char *kind, const char *ns, const
 /* Members run nothing, so their output is the story that a container would tell. */
 json_t *pod_logs(const struct entry *pod, size_t tail_lines)
 {
-    const json_t *state =
-        field_get(json_array_get(field_get(pod->json, "status", "containerStatuses", NULL), 0), "state", NULL);
-    const json_t *ended = json_object_get(state, "terminated");
-    const char *started = field_text(ended ? ended : json_object_get(state, "running"), "startedAt", NULL);
+    const json_t *first = json_array_get(field_get(pod->json, "status", "containerStatuses", NULL), 0);
+    const json_t *ended = field_get(first, "state", "terminated", NULL);
+    const json_t *running = ended ? ended : field_get(first, "state", "running", NULL);
+    const char *started = field_text(running, "startedAt", NULL);
+    size_t n = (started ? 1 : 0) + (ended ? 1 : 0), skip = n > tail_lines ? n - tail_lines : 0;
     BUF text = {0};
 
-    if (started && tail_lines > 1 - (ended ? 0 : 1))
+    if (started && skip == 0)
         buf_addf(&text, "%s started on %s\n", started, field_text(pod->json, "spec", "nodeName", NULL));
-    if (ended && tail_lines > 0)
+    if (ended && skip < n)
         buf_addf(&text, "%s ended with exit code %lld\n", field_text(ended, "finishedAt", NULL),
                  (long long)json_integer_value(json_object_get(ended, "exitCode")));
     return json_string(buf_str(&text));

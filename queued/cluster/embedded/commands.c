@@ -173,6 +173,8 @@ static int taint_read(const json_t *command, const char *which, struct taint_com
         {"device", &out->device, NULL},         {"key", &out->key, DEFAULT_TAINT_KEY},
         {"effect", &out->effect, "NoSchedule"},
     };
+    static const char *const effects[] = {"NoSchedule", "NoExecute", "None"};
+    bool is_effect = false;
     uint64_t hash = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -189,6 +191,12 @@ static int taint_read(const json_t *command, const char *which, struct taint_com
         }
         if (i < 4)
             hash = fnv64(hash, *rows[i].value, strlen(*rows[i].value) + 1);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
+        is_effect |= strcmp(out->effect, effects[i]) == 0;
+    if (!is_effect) {
+        error_field(err, "effect", "must be NoSchedule, NoExecute or None");
+        return error_in(err, "%s", which);
     }
     snprintf(out->rule, sizeof(out->rule), "embedded-%016llx", (unsigned long long)hash);
     return 0;
@@ -300,6 +308,18 @@ static int command_release(struct embedded *cluster, const json_t *command, stru
     return set_hold(cluster, command, "release", false, err);
 }
 
+static int command_lose(struct embedded *cluster, const json_t *command, struct error *err)
+{
+    const char *what = field_text(command, "lose", NULL);
+
+    if (!what || strcmp(what, "stream") != 0)
+        return error_field(err, "lose", "must be \"stream\"");
+    if (!cluster->listener)
+        return error_set(err, ERR_CONFLICT, "the stream has not begun");
+    embedded_lose_stream(cluster);
+    return 0;
+}
+
 /* ---- the table ---- */
 
 static const struct command {
@@ -317,6 +337,7 @@ static const struct command {
     {"putObject", " ", command_put},
     {"hold", " ", command_hold},
     {"release", " ", command_release},
+    {"lose", " ", command_lose},
 };
 
 static bool is_among(const char *list, const char *key)
@@ -342,7 +363,7 @@ int command_run(struct embedded *cluster, const json_t *command, struct error *e
         return error_set(
             err, ERR_INVALID,
             "a command has one of fail, nodeDown, nodeUp, deviceTaint, deviceUntaint, killPod, deleteObject, "
-            "putObject, hold, release");
+            "putObject, hold, release, lose");
     json_object_foreach((json_t *)(uintptr_t)command, key,
                         value) if (strcmp(key, row->key) != 0 &&
                                    !is_among(row->others, key)) return error_field(err, key,

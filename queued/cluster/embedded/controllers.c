@@ -80,18 +80,19 @@ static bool drop_finalizer(struct entry *entry, const char *name)
 }
 
 /* An object that is being deleted goes when nothing depends on it and no finalizer is left; foreign ones stay until
- * somebody puts the object without them. */
-static void finish_deletion(struct entry *entry)
+ * somebody puts the object without them. True when it changed the object, or freed it. */
+static bool finish_deletion(struct entry *entry)
 {
     if (delete_dependents(entry) > 0)
-        return;
+        return false;
     if (drop_finalizer(entry, FINALIZER_FOREGROUND))
-        return;
+        return true;
     if (json_array_size(field_get(entry->json, "metadata", "finalizers", NULL)) > 0)
-        return;
+        return false;
     if (entry->kind->id == KIND_POD && pod_is_bound(entry) && !pod_is_finished(entry))
-        return; /* the kubelet ends its containers first */
+        return false; /* the kubelet ends its containers first */
     entry_drop(entry);
+    return true;
 }
 
 /* ---- claims (semantics 13.3) ---- */
@@ -268,13 +269,8 @@ void controllers_look(struct entry *entry)
         push_waiting_pods(entry);
     if (entry->kind->id == KIND_POD && generate_claims(entry))
         return;
-    if (entry_is_going(entry)) {
-        uint64_t before = entry->cluster->version;
-
-        finish_deletion(entry);
-        if (entry->cluster->version != before)
-            return; /* changed or freed */
-    }
+    if (entry_is_going(entry) && finish_deletion(entry))
+        return;
     if (entry->kind->id == KIND_POD)
         pod_look(entry);
 }

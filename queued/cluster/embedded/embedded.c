@@ -23,7 +23,7 @@
 #define DISK_RETRY_MS 1000
 
 struct delivery {
-    enum { TELL_CHANGE, TELL_SYNCED, TELL_ANSWER } what;
+    enum { TELL_CHANGE, TELL_SYNCED, TELL_LOST, TELL_ANSWER } what;
     enum cluster_change change;
     json_t *json; /* reference, or NULL */
     cluster_done *done;
@@ -78,6 +78,10 @@ static void deliver(struct embedded *cluster, struct delivery *delivery)
     case TELL_SYNCED:
         if (listener->synced)
             listener->synced(listener->ctx);
+        break;
+    case TELL_LOST:
+        if (listener->lost)
+            listener->lost(listener->ctx, delivery->err);
         break;
     case TELL_ANSWER:
         delivery->done(delivery->ctx, delivery->err, delivery->json);
@@ -172,12 +176,8 @@ static struct embedded *of(struct cluster *cluster)
     return (struct embedded *)cluster; /* its first member */
 }
 
-static void port_start(struct cluster *port, const struct cluster_listener *listener)
+static void tell_all(struct embedded *cluster)
 {
-    struct embedded *cluster = of(port);
-
-    INVARIANT(!cluster->listener);
-    cluster->listener = listener;
     for (size_t k = 0; k < KIND_COUNT; k++) {
         const struct entry *entry;
 
@@ -186,6 +186,24 @@ static void port_start(struct cluster *port, const struct cluster_listener *list
             embedded_tell(cluster, CLUSTER_PUT, entry->json);
     }
     *enqueue(cluster) = (struct delivery){.what = TELL_SYNCED};
+}
+
+static void port_start(struct cluster *port, const struct cluster_listener *listener)
+{
+    struct embedded *cluster = of(port);
+
+    INVARIANT(!cluster->listener);
+    cluster->listener = listener;
+    tell_all(cluster);
+}
+
+void embedded_lose_stream(struct embedded *cluster)
+{
+    struct error *err = mem_new(struct error);
+
+    error_set(err, ERR_UNAVAILABLE, "failure on command: the stream is lost");
+    *enqueue(cluster) = (struct delivery){.what = TELL_LOST, .err = err};
+    tell_all(cluster);
 }
 
 /* A request that may be made to fail: run it unless the failure comes first; the answer's error, or NULL. */

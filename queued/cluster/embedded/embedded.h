@@ -35,6 +35,9 @@ MUST_CHECK int embedded_new(const struct embedded_options *options, struct clock
  * {...}}
  *   {"killPod": "ns/name", "exitCode": 137} {"deleteObject": {"kind","namespace","name"}} {"putObject": {...}}
  *   {"hold": "schedule"} {"release": "schedule"}           stop and resume scheduling
+ *   {"lose": "stream"}                                     tell `lost`, then everything anew
+ * "fail" also takes "applied": true when the request is to be carried out and only its answer lost; that is what a
+ * timeout does unless it says false.
  * Returns 0, or -1 with the field at fault. */
 MUST_CHECK int embedded_command(struct cluster *cluster, const json_t *command, struct error *err);
 

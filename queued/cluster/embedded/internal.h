@@ -227,6 +227,8 @@ struct embedded {
 void embedded_wake(struct embedded *cluster);
 /* Queue a change of an object for the listener. */
 void embedded_tell(struct embedded *cluster, enum cluster_change change, json_t *json);
+/* Tell that the stream is lost, and everything anew. The listener must be there. */
+void embedded_lose_stream(struct embedded *cluster);
 void embedded_warn(struct embedded *cluster, const struct error *err);
 /* The snapshot of everything now; borrowed until the next change. */
 const struct snapshot *embedded_snapshot(struct embedded *cluster);

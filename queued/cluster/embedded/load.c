@@ -57,15 +57,26 @@ static void complete_uid(struct embedded *cluster, const struct kind *kind, json
     json_object_set_new(metadata, "uid", json_string(uid));
 }
 
+/* Dumps that were cleaned up for others to see may have lost the uids of owners; an owner without uid is nobody. */
+static void drop_nobodies(json_t *metadata)
+{
+    json_t *references = json_object_get(metadata, "ownerReferences");
+
+    for (size_t i = json_array_size(references); i-- > 0;)
+        if (!json_object_get(json_array_get(references, i), "uid"))
+            json_array_remove(references, i);
+}
+
 static int add_object(struct embedded *cluster, const json_t *object, struct error *err)
 {
     const struct kind *kind;
-    json_t *copy, *metadata;
+    json_t *copy = json_deep_copy(object), *metadata = json_object_get(copy, "metadata");
 
-    if (object_check(cluster, object, &kind, err) < 0)
+    drop_nobodies(metadata);
+    if (object_check(cluster, copy, &kind, err) < 0) {
+        json_decref(copy);
         return -1;
-    copy = json_deep_copy(object);
-    metadata = json_object_get(copy, "metadata");
+    }
     if (kind->has_namespace && !json_object_get(metadata, "namespace"))
         json_object_set_new(metadata, "namespace", json_string("default"));
     json_object_set_new(metadata, "resourceVersion", json_string("1"));

@@ -277,6 +277,19 @@ static void unlink_entry(struct entry *entry)
     HASH_DELETE(by_uid, cluster->by_uid, entry);
 }
 
+static void push_pods_of(const struct entry *node)
+{
+    struct entry *pod;
+
+    DL_FOREACH(node->cluster->lists[KIND_POD], pod)
+    {
+        const char *name = field_text(pod->json, "spec", "nodeName", NULL);
+
+        if (name && strcmp(name, node->name) == 0)
+            entry_push(pod);
+    }
+}
+
 void entry_drop(struct entry *entry)
 {
     struct embedded *cluster = entry->cluster;
@@ -300,6 +313,8 @@ void entry_drop(struct entry *entry)
     wake_others(entry);
     if (entry->kind->id == KIND_POD)
         pod_released(entry);
+    if (entry->kind->id == KIND_NODE)
+        push_pods_of(entry);
     count_dependent(entry, false);
     unlink_entry(entry);
     push_dependents(entry);
