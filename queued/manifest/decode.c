@@ -61,14 +61,17 @@ void draft_metadata(struct draft *draft, const json_t *metadata)
         if (json_object_size(map) > 0)
             json_object_set_new(draft->metadata, maps[i], json_deep_copy(map));
     }
+    kueue_drop(draft->metadata);
 }
 
 json_t *draft_group(struct draft *draft, const char *name, json_int_t replicas, json_t *template,
                     const char *member_name)
 {
-    json_t *copy = json_deep_copy(template);
-    json_t *group = json_pack("{s:s, s:I, s:s, s:o}", "name", name, "replicas", replicas, "memberName", member_name,
-                              "template", copy);
+    json_t *copy = json_deep_copy(template), *group;
+
+    kueue_drop(json_object_get(copy, "metadata"));
+    group = json_pack("{s:s, s:I, s:s, s:o}", "name", name, "replicas", replicas, "memberName", member_name, "template",
+                      copy);
 
     INVARIANT(group && json_array_append_new(draft->groups, group) == 0);
     return group;
@@ -191,8 +194,8 @@ struct submission {
     struct draft *drafts;
     size_t n_drafts;
     struct rng rng;
-    size_t at; /* document at work, for problems */
-    const char *prefix;
+    size_t at;                       /* document at work, for problems */
+    json_t *missing[KIND_CLAIM + 1]; /* names of templates and claims that pods want and the submission has not */
 };
 
 static int source_error(struct submission *s, const struct source *source, struct error *err)
@@ -343,8 +346,12 @@ static int resolve_pod(struct submission *s, struct draft *draft, const json_t *
         json_t *list = template ? draft->templates : draft->claims;
         struct source *source = find_source(s, template ? KIND_TEMPLATE : KIND_CLAIM, name, draft->ns);
 
-        if (named_object(list, name) || !source)
+        if (named_object(list, name))
             continue;
+        if (!source) {
+            json_array_append_new(s->missing[template ? KIND_TEMPLATE : KIND_CLAIM], json_string(name));
+            continue;
+        }
         if (source->used && !template && !draft->joint)
             return error_field(err, "",
                                "claim \"%.63s\" is shared with another job of the submission: submit them as one job "
@@ -437,17 +444,28 @@ static int check_group_sizes(struct submission *s, struct error *err)
     return 0;
 }
 
+static const char *text_of(const void *ctx, size_t i)
+{
+    return json_string_value(json_array_get(ctx, i));
+}
+
+/* A template that nobody uses is most often one whose name is misspelt, there or where it is used. */
+static int unused(struct submission *s, const struct source *source, struct error *err)
+{
+    const json_t *missing = s->missing[source->kind->role];
+    const char *close = closest_name(source->name, text_of, missing, json_array_size(missing));
+
+    error_field(err, "metadata.name", "no workload of the submission uses %s \"%.63s\" (namespace %.63s)%s%.63s%s",
+                source->kind->name, source->name, source->ns, close ? "; one names \"" : "", close ? close : "",
+                close ? "\", which is not there" : "");
+    return source_error(s, source, err);
+}
+
 static int check_unused(struct submission *s, struct error *err)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct source *source = &s->sources[i];
-
-        if (source->kind->role == KIND_WORKLOAD || source->used)
-            continue;
-        error_field(err, "metadata.name", "no workload of the submission uses %s \"%.63s\" (namespace %.63s)",
-                    source->kind->name, source->name, source->ns);
-        return source_error(s, source, err);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        if (s->sources[i].kind->role != KIND_WORKLOAD && !s->sources[i].used)
+            return unused(s, &s->sources[i], err);
     return 0;
 }
 
@@ -463,10 +481,39 @@ static void set_list(json_t *spec, const char *key, json_t *list)
         json_object_set(spec, key, list);
 }
 
+/* Members in one order, whatever order they were written in. */
+static void order_group(json_t *group)
+{
+    static const char *const order[] = {"name", "replicas", "minReplicas", "jobSize", "memberName", "template"};
+    json_t *template = json_object_get(group, "template");
+
+    if (json_object_size(json_object_get(template, "metadata")) == 0)
+        json_object_del(template, "metadata");
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+        json_t *value = json_incref(json_object_get(group, order[i]));
+
+        if (!value)
+            continue;
+        json_object_del(group, order[i]);
+        json_object_set_new(group, order[i], value);
+    }
+}
+
+static void order_groups(const struct draft *draft)
+{
+    json_t *group, *alternative;
+    size_t i, j;
+
+    json_array_foreach(draft->groups, i, group) order_group(group);
+    json_array_foreach(draft->alternatives, j, alternative)
+        json_array_foreach(json_object_get(alternative, "groups"), i, group) order_group(group);
+}
+
 static json_t *draft_spec(const struct draft *draft)
 {
     json_t *spec = json_object();
 
+    order_groups(draft);
     for (size_t i = 0; i < ARRAY_SIZE(spec_order); i++)
         if (json_object_get(draft->spec, spec_order[i]))
             json_object_set(spec, spec_order[i], json_object_get(draft->spec, spec_order[i]));
@@ -525,6 +572,8 @@ static void submission_release(struct submission *s)
         draft_release(&s->drafts[i]);
     for (size_t i = 0; i < s->n; i++)
         json_decref(s->sources[i].object);
+    for (size_t i = 0; i < ARRAY_SIZE(s->missing); i++)
+        json_decref(s->missing[i]);
     free(s->drafts);
     free(s->sources);
 }
@@ -539,6 +588,8 @@ int jobs_decode(const json_t *documents, const struct job_decode_options *option
 
     if (options->name_seed == 0 && getrandom(&s.rng.state, sizeof(s.rng.state), 0) < 0)
         s.rng.state = (uint64_t)(uintptr_t)&s; /* names need not be secret */
+    for (size_t i = 0; i < ARRAY_SIZE(s.missing); i++)
+        s.missing[i] = json_array();
     rc = run(&s, documents, gangjobs, &err);
     if (rc == 0)
         *out_gangjobs = gangjobs;

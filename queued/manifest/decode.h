@@ -80,6 +80,8 @@ int kueue_workload(struct draft *draft, const json_t *metadata, enum workload wo
                    json_int_t *min_members, struct error *err);
 /* Its topology annotations on a pod template: constraints on the group. */
 int kueue_template(struct draft *draft, const json_t *pod_template, const char *group, struct error *err);
+/* Take the keys that were read off: they are fields of the job now, and Kueue must not act on the members. */
+void kueue_drop(json_t *metadata);
 /* The name of a pod's group, or NULL. */
 const char *kueue_pod_group(const json_t *pod);
 /* The size that the pods of a group state, or 0. */

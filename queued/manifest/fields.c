@@ -73,7 +73,9 @@ const char *closest_name(const char *word, const char *(*name_of)(const void *ct
 
     for (size_t i = 0; i < n; i++) {
         const char *name = name_of(ctx, i);
-        size_t distance = edit_distance(word, name);
+        bool begun =
+            strlen(word) >= 4 && strncasecmp(word, name, strlen(word)) == 0; /* deviceClass of deviceClassName */
+        size_t distance = begun ? limit : edit_distance(word, name);
 
         if (distance < best) {
             best = distance;

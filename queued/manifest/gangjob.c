@@ -309,6 +309,16 @@ static int take_spec(struct draft *draft, const json_t *spec, struct error *err)
     return 0;
 }
 
+/* Claims inline are in the job's namespace. */
+static void place_objects(const json_t *list, const char *ns)
+{
+    json_t *object;
+    size_t i;
+
+    json_array_foreach(list, i, object)
+        json_object_set_new(json_object_get(object, "metadata"), "namespace", json_string(ns));
+}
+
 int gangjob_decode(struct source *source, struct draft *draft, struct error *err)
 {
     json_t *metadata;
@@ -321,5 +331,7 @@ int gangjob_decode(struct source *source, struct draft *draft, struct error *err
     draft_metadata(draft, metadata);
     if (take_spec(draft, json_object_get(source->object, "spec"), err) < 0)
         return error_in(err, "spec");
+    place_objects(draft->templates, draft->ns);
+    place_objects(draft->claims, draft->ns);
     return kueue_workload(draft, metadata, WORKLOAD_GANGJOB, NULL, NULL, err);
 }

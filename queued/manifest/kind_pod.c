@@ -13,25 +13,11 @@ static const struct field pod_rows[] = {
 };
 static const struct fields pod_fields = FIELDS(pod_rows);
 
-/* Kueue would take the member for a pod of its own if the labels that were honoured here stayed on it. */
-static void drop_honoured(json_t *pod_template)
-{
-    static const char *const honoured[] = {
-        "kueue.x-k8s.io/queue-name",     "kueue.x-k8s.io/priority-class",        "kueue.x-k8s.io/managed",
-        "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count", "kueue.x-k8s.io/max-exec-time-seconds",
-    };
-    json_t *metadata = json_object_get(pod_template, "metadata");
-
-    for (size_t i = 0; i < ARRAY_SIZE(honoured); i++) {
-        json_object_del(json_object_get(metadata, "labels"), honoured[i]);
-        json_object_del(json_object_get(metadata, "annotations"), honoured[i]);
-    }
-}
-
 int pod_decode(struct source *source, struct draft *draft, struct error *err)
 {
     json_t *metadata, *spec, *pod_template, *deadline;
     const char *group = draft->joint ? source->name : "main";
+    int rc;
 
     if (fields_check(source->object, &pod_fields, err) < 0)
         return -1;
@@ -47,7 +33,9 @@ int pod_decode(struct source *source, struct draft *draft, struct error *err)
         draft_seconds(draft, "maxRuntime", json_integer_value(deadline));
     pod_template = json_pack("{s:{s:O*, s:O*}, s:O}", "metadata", "labels", json_object_get(metadata, "labels"),
                              "annotations", json_object_get(metadata, "annotations"), "spec", spec);
-    drop_honoured(draft_group(draft, group, 1, pod_template, source->name));
+    rc = members_must_end(pod_template, "Never", err);
+    if (rc == 0)
+        draft_group(draft, group, 1, pod_template, source->name);
     json_decref(pod_template);
-    return 0;
+    return rc;
 }

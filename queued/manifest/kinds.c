@@ -20,10 +20,10 @@ static const struct kind kinds[] = {
     {"resource.k8s.io/v1beta1", "ResourceClaim", KIND_CLAIM, NULL},
 };
 
-#define AS_GANG  "write its roles as the groups of a GangJob or JobSet"
-#define BESIDE   "is no work: create it with kubectl and leave it out of the submission"
+#define AS_GANG  "cannot be queued as it is: write its roles as the groups of a GangJob or JobSet"
+#define BESIDE   "is no work: create it with kubectl and leave it out here (dra-submit --skip)"
 #define ENDLESS  "runs until it is deleted and so cannot wait in a queue of jobs: use a batch/v1 Job, a Pod or a GangJob"
-#define OWN_GANG "queued makes the gang itself: leave it out"
+#define OWN_GANG "is not needed: queued makes the gang itself; leave it out"
 
 /* By kind; the group where the same kind exists in several, as the beginning of the version. */
 static const struct {
@@ -35,7 +35,7 @@ static const struct {
     {"apps/", "DaemonSet", ENDLESS},
     {"v1", "ReplicationController", ENDLESS},
     {"batch/", "CronJob", "makes jobs at set times: submit its jobTemplate as a batch/v1 Job when the time has come"},
-    {"batch.volcano.sh/", "Job", "is Volcano's: " AS_GANG},
+    {"batch.volcano.sh/", "Job", "(Volcano's) " AS_GANG},
     {"", "MPIJob", AS_GANG},
     {"", "PyTorchJob", AS_GANG},
     {"", "TFJob", AS_GANG},
@@ -47,7 +47,7 @@ static const struct {
     {"", "RayCluster", ENDLESS},
     {"", "RayService", ENDLESS},
     {"", "LeaderWorkerSet", ENDLESS},
-    {"", "AppWrapper", "submit what it wraps"},
+    {"", "AppWrapper", "cannot be queued: submit what it wraps"},
     {"", "PodGroup", OWN_GANG},
     {"", "Workload", OWN_GANG},
     {"", "Namespace", BESIDE},
@@ -60,15 +60,15 @@ static const struct {
     {"resource.k8s.io/", "DeviceTaintRule", BESIDE},
     {"resource.k8s.io/", "ResourceSlice", "is published by drivers: leave it out"},
     {"scheduling.k8s.io/", "PriorityClass",
-     BESIDE "; queued's own (" JOB_API_VERSION ") is made with `dra-submit apply`"},
+     BESIDE "; queued's own (" JOB_API_VERSION ") is made with dra-submit apply"},
     {"queue.dra/", "Queue", "is applied, not submitted: dra-submit apply"},
     {"queue.dra/", "Resource", "is applied, not submitted: dra-submit apply"},
     {"queue.dra/", "PriorityClass", "is applied, not submitted: dra-submit apply"},
-    {"kueue.x-k8s.io/", "ClusterQueue", "is Kueue's: write it as a " JOB_API_VERSION " Queue for `dra-submit apply`"},
-    {"kueue.x-k8s.io/", "LocalQueue", "is Kueue's: write it as a " JOB_API_VERSION " Queue for `dra-submit apply`"},
-    {"kueue.x-k8s.io/", "Cohort", "is Kueue's: write it as a " JOB_API_VERSION " Queue for `dra-submit apply`"},
+    {"kueue.x-k8s.io/", "ClusterQueue", "is Kueue's: write it as a " JOB_API_VERSION " Queue for dra-submit apply"},
+    {"kueue.x-k8s.io/", "LocalQueue", "is Kueue's: write it as a " JOB_API_VERSION " Queue for dra-submit apply"},
+    {"kueue.x-k8s.io/", "Cohort", "is Kueue's: write it as a " JOB_API_VERSION " Queue for dra-submit apply"},
     {"kueue.x-k8s.io/", "ResourceFlavor", "is Kueue's: queued counts devices, write a " JOB_API_VERSION " Resource"},
-    {"", "Queue", "is another scheduler's: write it as a " JOB_API_VERSION " Queue for `dra-submit apply`"},
+    {"", "Queue", "is another scheduler's: write it as a " JOB_API_VERSION " Queue for dra-submit apply"},
 };
 
 static const char *kind_name_of(const void *ctx, size_t i)
@@ -90,7 +90,7 @@ static const struct kind *unknown_kind(const char *version, const char *kind, co
     for (size_t i = 0; i < ARRAY_SIZE(refused_kinds); i++)
         if (strcmp(refused_kinds[i].kind, kind) == 0 &&
             strncmp(refused_kinds[i].group, version, strlen(refused_kinds[i].group)) == 0) {
-            error_field(err, "kind", "%s \"%.63s\": %s", kind, name, refused_kinds[i].advice);
+            error_field(err, "kind", "%s \"%.63s\" %s", kind, name, refused_kinds[i].advice);
             return NULL;
         }
     if (strcmp(kind, "Job") == 0) {

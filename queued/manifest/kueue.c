@@ -237,6 +237,20 @@ int kueue_template(struct draft *draft, const json_t *pod_template, const char *
     return read_keys(&reading, json_object_get(pod_template, "metadata"), ON_TEMPLATE, WORKLOAD_ANY, err);
 }
 
+void kueue_drop(json_t *metadata)
+{
+    static const char *const maps[] = {"labels", "annotations"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+        json_t *map = json_object_get(metadata, maps[i]);
+
+        for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+            json_object_del(map, keys[k].name);
+        if (json_object_size(map) == 0)
+            json_object_del(metadata, maps[i]);
+    }
+}
+
 /* ---- groups of plain pods ---- */
 
 static const char *metadata_text(const json_t *object, const char *map, const char *key)

@@ -41,7 +41,10 @@ static bool looks_numeric(const char *s, size_t len)
 
 static bool is_plain(const char *s, size_t len)
 {
-    if (len == 0 || !is_plain_start(s[0]) || s[len - 1] == ' ' || s[len - 1] == ':' || looks_numeric(s, len))
+    bool option = len >= 2 && s[0] == '-' && is_plain_start(s[s[1] == '-' ? 2 : 1]); /* "-c", "--flag" */
+
+    if (len == 0 || (!is_plain_start(s[0]) && !option) || s[len - 1] == ' ' || s[len - 1] == ':' ||
+        looks_numeric(s, len))
         return false;
     for (size_t i = 0; i < len; i++) {
         if (!s[i] || !is_plain_inside(s[i]))
