@@ -1,0 +1,353 @@
+/* The server is killed before its n-th effect (a commit, or a change of the cluster), for every n until the run is not
+ * disturbed any more, and started again. Whoever talks to it repeats what was not answered. Each time the end must be
+ * that of the undisturbed run: the gang has run once, as a whole, and nothing of it is left. */
+#include "test/support/cmocka.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "allocator/base/str.h"
+#include "test/api/integration/process.h"
+
+#include "allocator/base/banned.h"
+
+#define JSON "application/json"
+
+enum { EFFECTS_MAX = 200, EFFECTS_MIN = 10, STEPS_MAX = 6 };
+
+enum act { END, SUBMIT, RUNNING, ENDED, CANCEL, REQUEUE };
+
+static const struct scenario {
+    const char *name;
+    bool is_real; /* real time, else virtual */
+    struct gang gang;
+    enum act acts[STEPS_MAX];
+    const char *want_state;
+    int want_running; /* how often it came to run */
+} scenarios[] = {
+    {"runs to its end", false, {"gang", "20s", 0, 0}, {SUBMIT, RUNNING, ENDED}, "Succeeded", 1},
+    {"fails and is started once more", false, {"gang", "20s", 3, 1}, {SUBMIT, RUNNING, ENDED}, "Failed", 2},
+    {"is cancelled while it runs", false, {"gang", "1h", 0, 0}, {SUBMIT, RUNNING, CANCEL, ENDED}, "Cancelled", 1},
+    {"is queued again while it runs", false, {"gang", "60s", 0, 0}, {SUBMIT, RUNNING, REQUEUE, ENDED}, "Succeeded", 2},
+    {"runs to its end in real time", true, {"gang", "150ms", 0, 0}, {SUBMIT, RUNNING, ENDED}, "Succeeded", 1},
+    {"is cancelled in real time", true, {"gang", "1h", 0, 0}, {SUBMIT, RUNNING, CANCEL, ENDED}, "Cancelled", 1},
+};
+
+struct run {
+    struct process process;
+    const struct scenario *scenario;
+    int n; /* the effect before which it is killed */
+    bool was_killed;
+};
+
+/* ---- starting and starting again ---- */
+
+static bool start(struct run *run, int crash_at)
+{
+    char text[16];
+    const char *args[] = {"--clock",
+                          run->scenario->is_real ? "real" : "virtual",
+                          "--crash-at",
+                          text,
+                          "--log-level",
+                          "debug",
+                          "--schedule-delay",
+                          "5ms",
+                          "--start-delay",
+                          "5ms",
+                          NULL};
+
+    snprintf(text, sizeof(text), "%d", crash_at);
+    return process_start(&run->process, args);
+}
+
+static void broken(struct run *run, const char *why)
+{
+    process_print_log(&run->process);
+    process_release(&run->process);
+    fail_msg("killed before effect %d: %s", run->n, why);
+}
+
+/* All pods that were not told to go belong to one attempt. */
+static void check_one_attempt(struct run *run)
+{
+    char path[256], first[32] = "";
+    DIR *dir;
+    struct dirent *entry;
+
+    snprintf(path, sizeof(path), "%s/cluster", run->process.state);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir))) {
+        json_t *pod, *metadata;
+        const char *attempt;
+        char name[600];
+
+        if (strncmp(entry->d_name, "Pod_", 4) != 0)
+            continue;
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        pod = json_load_file(name, 0, NULL);
+        metadata = json_object_get(pod, "metadata");
+        attempt = json_string_value(json_object_get(json_object_get(metadata, "labels"), "queue.dra/attempt"));
+        if (attempt && !json_object_get(metadata, "deletionTimestamp")) {
+            if (first[0] && strcmp(first, attempt) != 0)
+                broken(run, "two attempts at once");
+            snprintf(first, sizeof(first), "%s", attempt);
+        }
+        json_decref(pod);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void revive(struct run *run)
+{
+    int status = process_wait(&run->process);
+
+    if (status != -SIGKILL)
+        broken(run, "it ended in another way than by SIGKILL");
+    run->was_killed = true;
+    check_one_attempt(run);
+    if (!start(run, 0))
+        broken(run, "it did not start again");
+}
+
+/* Ask until there is an answer. */
+static int insist(struct run *run, const char *method, const char *target, const char *type, const char *body,
+                  json_t **out)
+{
+    int status = call(&run->process, NULL, method, target, type, body, out);
+
+    if (status == 0) {
+        revive(run);
+        status = call(&run->process, NULL, method, target, type, body, out);
+    }
+    if (status == 0)
+        broken(run, "no answer after the restart");
+    return status;
+}
+
+/* ---- acts ---- */
+
+static void pass(struct run *run, const char *state, int milliseconds)
+{
+    char target[96], body[64];
+
+    snprintf(target, sizeof(target), "/v1/jobs/gang?waitFor=%s&timeout=15", state);
+    snprintf(body, sizeof(body), "{\"milliseconds\":%d}", milliseconds);
+    if (!run->scenario->is_real && insist(run, "POST", "/v1/clock/advance", JSON, body, NULL) != 200)
+        broken(run, "time does not move");
+    if (run->scenario->is_real && insist(run, "GET", target, NULL, NULL, NULL) != 200)
+        broken(run, "the job is not there");
+}
+
+static void act_submit(struct run *run)
+{
+    int status = submit(&run->process, &run->scenario->gang);
+
+    if (status == 0) {
+        revive(run);
+        status = submit(&run->process, &run->scenario->gang);
+    }
+    if (status != 201)
+        broken(run, "the job was not accepted");
+}
+
+/* Whoever repeats a command that was carried out already may hear that it is too late. */
+static void act_command(struct run *run, const char *command)
+{
+    char target[64];
+    int status;
+
+    snprintf(target, sizeof(target), "/v1/jobs/gang/%s", command);
+    status = insist(run, "POST", target, NULL, NULL, NULL);
+    if (status != 200 && !(run->was_killed && status == 409))
+        broken(run, "the command was refused");
+}
+
+static void act(struct run *run, enum act act)
+{
+    switch (act) {
+    case SUBMIT:
+        act_submit(run);
+        break;
+    case RUNNING:
+        pass(run, "running", 1000);
+        break;
+    case ENDED:
+        pass(run, "ended", 600000);
+        break;
+    case CANCEL:
+        act_command(run, "cancel");
+        break;
+    case REQUEUE:
+        act_command(run, "requeue");
+        break;
+    case END:
+        break;
+    }
+}
+
+/* ---- what must be so in the end ---- */
+
+static json_t *get(struct run *run, const char *target)
+{
+    json_t *body = NULL;
+
+    if (insist(run, "GET", target, NULL, NULL, &body) != 200 || !body)
+        broken(run, target);
+    return body;
+}
+
+static void check_job(struct run *run)
+{
+    json_t *list = get(run, "/v1/jobs"), *job = json_array_get(json_object_get(list, "items"), 0);
+    json_t *members = json_object_get(job, "members");
+    const char *state = json_string_value(json_object_get(job, "state"));
+
+    if (json_array_size(json_object_get(list, "items")) != 1)
+        broken(run, "there is not exactly one job");
+    if (!state || strcmp(state, run->scenario->want_state) != 0) {
+        json_dumpf(job, stderr, JSON_INDENT(1));
+        broken(run, "the job ended in another state");
+    }
+    if (strcmp(state, "Succeeded") == 0 && (json_integer_value(json_object_get(members, "succeeded")) != 2 ||
+                                            json_integer_value(json_object_get(members, "total")) != 2))
+        broken(run, "not all members have succeeded");
+    json_decref(list);
+}
+
+static void check_events(struct run *run)
+{
+    json_t *list = get(run, "/v1/jobs/gang/events?limit=1000"), *event;
+    int running = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(list, "items"), i, event)
+    {
+        const char *to = json_string_value(json_object_get(event, "to"));
+        const char *from = json_string_value(json_object_get(event, "from"));
+
+        running += to && strcmp(to, "Running") == 0 && (!from || strcmp(from, "Running") != 0);
+    }
+    if (running != run->scenario->want_running) {
+        json_dumpf(list, stderr, JSON_INDENT(1));
+        broken(run, "it did not run as often as it should");
+    }
+    json_decref(list);
+}
+
+/* Kinds that the server creates; the names of the cluster's files begin with them. */
+static int count_objects(struct run *run, struct buf *names)
+{
+    static const char *const kinds[] = {"Pod_", "ResourceClaim_", "ConfigMap_", "Service_", "PodGroup_"};
+    char path[256];
+    DIR *dir;
+    struct dirent *entry;
+    int n = 0;
+
+    snprintf(path, sizeof(path), "%s/cluster", run->process.state);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir)))
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+            if (strncmp(entry->d_name, kinds[i], strlen(kinds[i])) == 0) {
+                buf_addf(names, " %s", entry->d_name);
+                n++;
+            }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static int count_held(struct run *run)
+{
+    json_t *list = get(run, "/v1/devices"), *device;
+    int n = 0;
+    size_t i;
+
+    if (json_array_size(json_object_get(list, "items")) != 4)
+        broken(run, "there are not four devices");
+    json_array_foreach(json_object_get(list, "items"), i, device)
+    {
+        json_t *job = json_object_get(device, "job");
+
+        n += job && !json_is_null(job);
+    }
+    json_decref(list);
+    return n;
+}
+
+static long long quota_used(struct run *run)
+{
+    json_t *queue = get(run, "/v1/queues/team"), *quota;
+    long long used = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(queue, "quotas"), i, quota) used +=
+        json_integer_value(json_object_get(quota, "used"));
+    json_decref(queue);
+    return used;
+}
+
+/* In real time the last deletions may still be on their way when the job has ended. */
+static void check_nothing_is_left(struct run *run)
+{
+    const struct timespec moment = {0, 20 * 1000000};
+
+    for (int i = 0;; i++) {
+        BUF names = {0};
+        int n = count_objects(run, &names) + count_held(run) + (int)quota_used(run);
+
+        if (n == 0)
+            return;
+        if (i == (run->scenario->is_real ? 200 : 0)) {
+            print_error("objects:%s, devices held: %d, quota used: %lld\n", buf_str(&names), count_held(run),
+                        quota_used(run));
+            broken(run, "something is left");
+        }
+        nanosleep(&moment, NULL);
+    }
+}
+
+/* Returns whether the server was killed on the way. */
+static bool play(const struct scenario *scenario, int n)
+{
+    struct run run = {.scenario = scenario, .n = n};
+
+    process_init(&run.process);
+    run.process.header = "Idempotency-Key: once";
+    if (!start(&run, 0)) /* queues come first, undisturbed */
+        broken(&run, "it did not start");
+    apply_queues(&run.process);
+    if (process_stop(&run.process) != 0)
+        broken(&run, "it did not stop cleanly");
+    if (!start(&run, n))
+        revive(&run);
+    for (size_t i = 0; i < STEPS_MAX; i++)
+        act(&run, scenario->acts[i]);
+    check_job(&run);
+    check_events(&run);
+    check_nothing_is_left(&run);
+    if (process_stop(&run.process) != 0)
+        broken(&run, "it did not stop cleanly");
+    process_release(&run.process);
+    return run.was_killed;
+}
+
+static void test_crash__before_every_effect(void **state)
+{
+    const struct scenario *scenario = *state;
+    int n = 1;
+
+    while (play(scenario, n) && n < EFFECTS_MAX)
+        n++;
+    print_message("%s: undisturbed from effect %d on\n", scenario->name, n);
+    assert_in_range(n, EFFECTS_MIN, EFFECTS_MAX - 1);
+}
+
+int main(void)
+{
+    return RUN_TABLE(test_crash__before_every_effect, scenarios);
+}
