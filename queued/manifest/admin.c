@@ -9,10 +9,10 @@
 #define WEIGHT_MAX 1000000
 
 static const struct field quota_rows[] = {
-    {"resource", FIELD_STRING, .required = true},
-    {"nominal", FIELD_QUANTITY, .required = true},
-    {"borrowingLimit", FIELD_QUANTITY},
-    {"lendingLimit", FIELD_QUANTITY},
+    {.name = "resource", FIELD_STRING, .required = true},
+    {.name = "nominal", FIELD_QUANTITY, .required = true},
+    {.name = "borrowingLimit", FIELD_QUANTITY},
+    {.name = "lendingLimit", FIELD_QUANTITY},
 };
 static const struct fields quota_fields = FIELDS(quota_rows);
 
@@ -35,10 +35,10 @@ static int quotas_check(json_t *quotas, struct error *err)
 static const char *const queue_states[] = {"open", "held", "drained", NULL};
 
 static const struct field queue_rows[] = {
-    {"parent", FIELD_STRING},
-    {"weight", FIELD_INT, .min = 1, .max = WEIGHT_MAX},
-    {"state", FIELD_STRING, .one_of = queue_states},
-    {"quotas", FIELD_OBJECTS, .of = &quota_fields, .check = quotas_check},
+    {.name = "parent", FIELD_STRING},
+    {.name = "weight", FIELD_INT, .min = 1, .max = WEIGHT_MAX},
+    {.name = "state", FIELD_STRING, .one_of = queue_states},
+    {.name = "quotas", FIELD_OBJECTS, .of = &quota_fields, .check = quotas_check},
 };
 static const struct fields queue_fields = FIELDS(queue_rows);
 
@@ -50,19 +50,20 @@ static int resource_check(json_t *spec, struct error *err)
 }
 
 static const struct field resource_rows[] = {
-    {"deviceClassName", FIELD_STRING},
-    {"selector", FIELD_STRING},
-    {"capacity", FIELD_STRING},
+    {.name = "deviceClassName", FIELD_STRING},
+    {.name = "selector", FIELD_STRING},
+    {.name = "capacity", FIELD_STRING},
 };
 static const struct fields resource_fields = FIELDS_AND(resource_rows, resource_check);
 
-static const struct field class_rows[] = {{"value", FIELD_INT, .min = INT32_MIN, .max = INT32_MAX, .required = true}};
+static const struct field class_rows[] = {
+    {.name = "value", FIELD_INT, .min = INT32_MIN, .max = INT32_MAX, .required = true}};
 static const struct fields class_fields = FIELDS(class_rows);
 
 #define DOCUMENT_ROWS(of_spec, need_spec)                                                                              \
-    {"apiVersion", FIELD_STRING, .required = true}, {"kind", FIELD_STRING, .required = true},                          \
-        {"metadata", FIELD_OBJECT, .of = &object_metadata_fields, .required = true},                                   \
-        {"spec", FIELD_OBJECT, .of = &(of_spec), .required = (need_spec)},                                             \
+    {.name = "apiVersion", FIELD_STRING, .required = true}, {.name = "kind", FIELD_STRING, .required = true},          \
+        {.name = "metadata", FIELD_OBJECT, .of = &object_metadata_fields, .required = true},                           \
+        {.name = "spec", FIELD_OBJECT, .of = &(of_spec), .required = (need_spec)},                                     \
     {                                                                                                                  \
         "status", .dropped = true                                                                                      \
     }

@@ -7,42 +7,43 @@
 
 #include "allocator/base/banned.h"
 
-static const struct field cel_rows[] = {{"expression", FIELD_STRING, .required = true}};
+static const struct field cel_rows[] = {{.name = "expression", FIELD_STRING, .required = true}};
 static const struct fields cel_fields = FIELDS(cel_rows);
 
-static const struct field selector_rows[] = {{"cel", FIELD_OBJECT, .of = &cel_fields, .required = true}};
+static const struct field selector_rows[] = {{.name = "cel", FIELD_OBJECT, .of = &cel_fields, .required = true}};
 static const struct fields selector_fields = FIELDS(selector_rows);
 
 static const struct field device_toleration_rows[] = {
-    {"key", FIELD_STRING},    {"operator", FIELD_STRING},       {"value", FIELD_STRING},
-    {"effect", FIELD_STRING}, {"tolerationSeconds", FIELD_INT},
+    {.name = "key", FIELD_STRING},    {.name = "operator", FIELD_STRING},       {.name = "value", FIELD_STRING},
+    {.name = "effect", FIELD_STRING}, {.name = "tolerationSeconds", FIELD_INT},
 };
 static const struct fields device_toleration_fields = FIELDS(device_toleration_rows);
 
-static const struct field capacity_rows[] = {{"requests", FIELD_QUANTITY_MAP}};
+static const struct field capacity_rows[] = {{.name = "requests", FIELD_QUANTITY_MAP}};
 static const struct fields capacity_fields = FIELDS(capacity_rows);
 
 static const char *const modes[] = {"ExactCount", "All", NULL};
 
 #define DETAIL_ROWS                                                                                                    \
-    {"selectors", FIELD_OBJECTS, .of = &selector_fields}, {"allocationMode", FIELD_STRING, .one_of = modes},           \
-        {"count", FIELD_INT, .min = 1, .max = INT32_MAX},                                                              \
-        {"tolerations", FIELD_OBJECTS, .of = &device_toleration_fields},                                               \
-        {"capacity", FIELD_OBJECT, .of = &capacity_fields},                                                            \
+    {.name = "selectors", FIELD_OBJECTS, .of = &selector_fields},                                                      \
+        {.name = "allocationMode", FIELD_STRING, .one_of = modes},                                                     \
+        {.name = "count", FIELD_INT, .min = 1, .max = INT32_MAX},                                                      \
+        {.name = "tolerations", FIELD_OBJECTS, .of = &device_toleration_fields},                                       \
+        {.name = "capacity", FIELD_OBJECT, .of = &capacity_fields},                                                    \
     {                                                                                                                  \
-        "derivedAttributes", FIELD_LIST                                                                                \
+        .name = "derivedAttributes", FIELD_LIST                                                                                \
     }
 
 static const struct field exact_rows[] = {
-    {"deviceClassName", FIELD_STRING, .required = true},
-    {"adminAccess", FIELD_BOOL},
+    {.name = "deviceClassName", FIELD_STRING, .required = true},
+    {.name = "adminAccess", FIELD_BOOL},
     DETAIL_ROWS,
 };
 static const struct fields exact_fields = FIELDS(exact_rows);
 
 static const struct field subrequest_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"deviceClassName", FIELD_STRING, .required = true},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "deviceClassName", FIELD_STRING, .required = true},
     DETAIL_ROWS,
 };
 static const struct fields subrequest_fields = FIELDS(subrequest_rows);
@@ -59,9 +60,9 @@ static int request_check(json_t *request, struct error *err)
 }
 
 static const struct field request_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"exactly", FIELD_OBJECT, .of = &exact_fields},
-    {"firstAvailable", FIELD_OBJECTS, .of = &subrequest_fields},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "exactly", FIELD_OBJECT, .of = &exact_fields},
+    {.name = "firstAvailable", FIELD_OBJECTS, .of = &subrequest_fields},
 };
 static const struct fields request_fields = FIELDS_AND(request_rows, request_check);
 
@@ -76,10 +77,10 @@ static int flat_request_check(json_t *request, struct error *err)
 }
 
 static const struct field flat_request_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"deviceClassName", FIELD_STRING},
-    {"adminAccess", FIELD_BOOL},
-    {"firstAvailable", FIELD_OBJECTS, .of = &subrequest_fields},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "deviceClassName", FIELD_STRING},
+    {.name = "adminAccess", FIELD_BOOL},
+    {.name = "firstAvailable", FIELD_OBJECTS, .of = &subrequest_fields},
     DETAIL_ROWS,
 };
 static const struct fields flat_request_fields = FIELDS_AND(flat_request_rows, flat_request_check);
@@ -92,47 +93,50 @@ static int constraint_check(json_t *constraint, struct error *err)
 }
 
 static const struct field constraint_rows[] = {
-    {"requests", FIELD_STRINGS},
-    {"matchAttribute", FIELD_STRING},
-    {"distinctAttribute", FIELD_STRING},
+    {.name = "requests", FIELD_STRINGS},
+    {.name = "matchAttribute", FIELD_STRING},
+    {.name = "distinctAttribute", FIELD_STRING},
 };
 static const struct fields constraint_fields = FIELDS_AND(constraint_rows, constraint_check);
 
 static const struct field opaque_rows[] = {
-    {"driver", FIELD_STRING, .required = true},
-    {"parameters", FIELD_ANY, .required = true},
+    {.name = "driver", FIELD_STRING, .required = true},
+    {.name = "parameters", FIELD_ANY, .required = true},
 };
 static const struct fields opaque_fields = FIELDS(opaque_rows);
 
 static const struct field config_rows[] = {
-    {"requests", FIELD_STRINGS},
-    {"opaque", FIELD_OBJECT, .of = &opaque_fields, .required = true},
+    {.name = "requests", FIELD_STRINGS},
+    {.name = "opaque", FIELD_OBJECT, .of = &opaque_fields, .required = true},
 };
 static const struct fields config_fields = FIELDS(config_rows);
 
 #define DEVICE_ROWS(of_requests)                                                                                       \
-    {"requests", FIELD_OBJECTS, .of = &(of_requests)}, {"constraints", FIELD_OBJECTS, .of = &constraint_fields},       \
+    {.name = "requests", FIELD_OBJECTS, .of = &(of_requests)},                                                         \
+        {.name = "constraints", FIELD_OBJECTS, .of = &constraint_fields},                                              \
     {                                                                                                                  \
-        "config", FIELD_OBJECTS, .of = &config_fields                                                                  \
+        .name = "config", FIELD_OBJECTS, .of = &config_fields                                                                  \
     }
 
 static const struct field devices_rows[] = {DEVICE_ROWS(request_fields)};
 static const struct field flat_devices_rows[] = {DEVICE_ROWS(flat_request_fields)};
 static const struct fields devices_fields = FIELDS(devices_rows), flat_devices_fields = FIELDS(flat_devices_rows);
 
-static const struct field claim_spec_rows[] = {{"devices", FIELD_OBJECT, .of = &devices_fields, .required = true}};
+static const struct field claim_spec_rows[] = {
+    {.name = "devices", FIELD_OBJECT, .of = &devices_fields, .required = true}};
 static const struct field flat_claim_spec_rows[] = {
-    {"devices", FIELD_OBJECT, .of = &flat_devices_fields, .required = true}};
+    {.name = "devices", FIELD_OBJECT, .of = &flat_devices_fields, .required = true}};
 static const struct fields claim_spec_fields = FIELDS(claim_spec_rows),
                            flat_claim_spec_fields = FIELDS(flat_claim_spec_rows);
 
-static const struct field claim_metadata_rows[] = {{"labels", FIELD_TEXT_MAP}, {"annotations", FIELD_TEXT_MAP}};
+static const struct field claim_metadata_rows[] = {{.name = "labels", FIELD_TEXT_MAP},
+                                                   {.name = "annotations", FIELD_TEXT_MAP}};
 static const struct fields claim_metadata_fields = FIELDS(claim_metadata_rows);
 
 #define TEMPLATE_SPEC_ROWS(of_spec)                                                                                    \
-    {"metadata", FIELD_OBJECT, .of = &claim_metadata_fields},                                                          \
+    {.name = "metadata", FIELD_OBJECT, .of = &claim_metadata_fields},                                                  \
     {                                                                                                                  \
-        "spec", FIELD_OBJECT, .of = &(of_spec), .required = true                                                       \
+        .name = "spec", FIELD_OBJECT, .of = &(of_spec), .required = true                                                       \
     }
 
 static const struct field template_spec_rows[] = {TEMPLATE_SPEC_ROWS(claim_spec_fields)};
@@ -150,11 +154,11 @@ static int status_check(json_t *status, struct error *err)
 }
 
 #define OBJECT_ROWS(of_spec)                                                                                           \
-    {"apiVersion", FIELD_STRING, .required = true}, {"kind", FIELD_STRING, .required = true},                          \
-        {"metadata", FIELD_OBJECT, .of = &object_metadata_fields, .required = true},                                   \
-        {"spec", FIELD_OBJECT, .of = &(of_spec), .required = true},                                                    \
+    {.name = "apiVersion", FIELD_STRING, .required = true}, {.name = "kind", FIELD_STRING, .required = true},          \
+        {.name = "metadata", FIELD_OBJECT, .of = &object_metadata_fields, .required = true},                           \
+        {.name = "spec", FIELD_OBJECT, .of = &(of_spec), .required = true},                                            \
     {                                                                                                                  \
-        "status", FIELD_MAP, .check = status_check                                                                     \
+        .name = "status", FIELD_MAP, .check = status_check                                                                     \
     }
 
 static const struct field claim_rows[] = {OBJECT_ROWS(claim_spec_fields)};

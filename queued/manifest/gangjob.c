@@ -14,14 +14,15 @@
 static const char *const claim_versions[] = {"resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1",
                                              NULL};
 
-static const struct field short_metadata_rows[] = {{"labels", FIELD_TEXT_MAP}, {"annotations", FIELD_TEXT_MAP}};
+static const struct field short_metadata_rows[] = {{.name = "labels", FIELD_TEXT_MAP},
+                                                   {.name = "annotations", FIELD_TEXT_MAP}};
 static const struct fields short_metadata_fields = FIELDS(short_metadata_rows);
 
 static const struct field short_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"apiVersion", FIELD_STRING, .one_of = claim_versions},
-    {"metadata", FIELD_OBJECT, .of = &short_metadata_fields},
-    {"spec", FIELD_MAP, .required = true},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "apiVersion", FIELD_STRING, .one_of = claim_versions},
+    {.name = "metadata", FIELD_OBJECT, .of = &short_metadata_fields},
+    {.name = "spec", FIELD_MAP, .required = true},
 };
 static const struct fields short_fields = FIELDS(short_rows);
 
@@ -138,12 +139,12 @@ static int group_name_check(json_t *name, struct error *err)
 }
 
 static const struct field group_rows[] = {
-    {"name", FIELD_STRING, .required = true, .check = group_name_check},
-    {"replicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
-    {"minReplicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
-    {"jobSize", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
-    {"memberName", FIELD_STRING},
-    {"template", FIELD_OBJECT, .of = &pod_template_fields, .required = true},
+    {.name = "name", FIELD_STRING, .required = true, .check = group_name_check},
+    {.name = "replicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {.name = "minReplicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {.name = "jobSize", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {.name = "memberName", FIELD_STRING},
+    {.name = "template", FIELD_OBJECT, .of = &pod_template_fields, .required = true},
 };
 static const struct fields group_fields = FIELDS_AND(group_rows, group_check);
 
@@ -172,8 +173,8 @@ static int groups_check(json_t *groups, struct error *err)
 }
 
 static const struct field alternative_rows[] = {
-    {"name", FIELD_STRING, .required = true, .check = group_name_check},
-    {"groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
+    {.name = "name", FIELD_STRING, .required = true, .check = group_name_check},
+    {.name = "groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
 };
 static const struct fields alternative_fields = FIELDS(alternative_rows);
 
@@ -206,8 +207,9 @@ static int constraint_check(json_t *constraint, struct error *err)
 }
 
 static const struct field constraint_rows[] = {
-    {"matchAttribute", FIELD_STRING}, {"distinctAttribute", FIELD_STRING}, {"matchNodeLabel", FIELD_STRING},
-    {"groups", FIELD_STRINGS},        {"requests", FIELD_STRINGS},         {"preferred", FIELD_BOOL},
+    {.name = "matchAttribute", FIELD_STRING}, {.name = "distinctAttribute", FIELD_STRING},
+    {.name = "matchNodeLabel", FIELD_STRING}, {.name = "groups", FIELD_STRINGS},
+    {.name = "requests", FIELD_STRINGS},      {.name = "preferred", FIELD_BOOL},
 };
 static const struct fields constraint_fields = FIELDS_AND(constraint_rows, constraint_check);
 
@@ -233,29 +235,29 @@ static int spec_check(json_t *spec, struct error *err)
 }
 
 static const struct field spec_rows[] = {
-    {"queue", FIELD_STRING},
-    {"priority", FIELD_INT, .min = INT32_MIN, .max = INT32_MAX},
-    {"priorityClassName", FIELD_STRING},
-    {"maxRuntime", FIELD_DURATION},
-    {"retries", FIELD_INT, .min = 0, .max = INT32_MAX},
-    {"ttlAfterFinished", FIELD_STRING}, /* "0s" is allowed, see spec_view() */
-    {"hold", FIELD_BOOL},
-    {"dependsOn", FIELD_STRINGS, .check = depends_check},
-    {"groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
-    {"claimTemplates", FIELD_LIST, .check = templates_check},
-    {"sharedClaims", FIELD_LIST, .check = shared_check},
-    {"constraints", FIELD_OBJECTS, .of = &constraint_fields},
-    {"sameAlternative", FIELD_BOOL},
-    {"placement", FIELD_STRING, .one_of = placements},
-    {"alternatives", FIELD_OBJECTS, .of = &alternative_fields},
+    {.name = "queue", FIELD_STRING},
+    {.name = "priority", FIELD_INT, .min = INT32_MIN, .max = INT32_MAX},
+    {.name = "priorityClassName", FIELD_STRING},
+    {.name = "maxRuntime", FIELD_DURATION},
+    {.name = "retries", FIELD_INT, .min = 0, .max = INT32_MAX},
+    {.name = "ttlAfterFinished", FIELD_STRING}, /* "0s" is allowed, see spec_view() */
+    {.name = "hold", FIELD_BOOL},
+    {.name = "dependsOn", FIELD_STRINGS, .check = depends_check},
+    {.name = "groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
+    {.name = "claimTemplates", FIELD_LIST, .check = templates_check},
+    {.name = "sharedClaims", FIELD_LIST, .check = shared_check},
+    {.name = "constraints", FIELD_OBJECTS, .of = &constraint_fields},
+    {.name = "sameAlternative", FIELD_BOOL},
+    {.name = "placement", FIELD_STRING, .one_of = placements},
+    {.name = "alternatives", FIELD_OBJECTS, .of = &alternative_fields},
 };
 static const struct fields spec_fields = FIELDS_AND(spec_rows, spec_check);
 
 static const struct field gangjob_rows[] = {
-    {"apiVersion", FIELD_STRING},
-    {"kind", FIELD_STRING},
-    {"metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
-    {"spec", FIELD_OBJECT, .of = &spec_fields, .required = true},
+    {.name = "apiVersion", FIELD_STRING},
+    {.name = "kind", FIELD_STRING},
+    {.name = "metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
+    {.name = "spec", FIELD_OBJECT, .of = &spec_fields, .required = true},
     {"status", .dropped = true},
 };
 static const struct fields gangjob_fields = FIELDS(gangjob_rows);

@@ -21,36 +21,38 @@ static const char *const job_managers[] = {"kubernetes.io/job-controller", NULL}
 #define WHOLE_GANG "members are not retried one by one: backoffLimit restarts the whole gang"
 
 #define JOB_SPEC_ROWS                                                                                                  \
-    {"parallelism", FIELD_INT, .min = 1, .max = MEMBERS_MAX}, {"completions", FIELD_INT, .min = 1, .max = INT32_MAX},  \
-        {"completionMode", FIELD_STRING, .one_of = completion_modes},                                                  \
-        {"backoffLimit", FIELD_INT, .min = 0, .max = INT32_MAX},                                                       \
-        {"backoffLimitPerIndex", FIELD_INT, .refused = WHOLE_GANG},                                                    \
-        {"maxFailedIndexes", FIELD_INT, .refused = WHOLE_GANG},                                                        \
-        {"podFailurePolicy", FIELD_MAP, .refused = "rules by exit code are not supported; " WHOLE_GANG},               \
-        {"successPolicy", FIELD_MAP, .refused = "a gang succeeds when all its members do"},                            \
-        {"podReplacementPolicy", FIELD_STRING,                                                                         \
+    {.name = "parallelism", FIELD_INT, .min = 1, .max = MEMBERS_MAX},                                                  \
+        {.name = "completions", FIELD_INT, .min = 1, .max = INT32_MAX},                                                \
+        {.name = "completionMode", FIELD_STRING, .one_of = completion_modes},                                          \
+        {.name = "backoffLimit", FIELD_INT, .min = 0, .max = INT32_MAX},                                               \
+        {.name = "backoffLimitPerIndex", FIELD_INT, .refused = WHOLE_GANG},                                            \
+        {.name = "maxFailedIndexes", FIELD_INT, .refused = WHOLE_GANG},                                                \
+        {.name = "podFailurePolicy", FIELD_MAP, .refused = "rules by exit code are not supported; " WHOLE_GANG},       \
+        {.name = "successPolicy", FIELD_MAP, .refused = "a gang succeeds when all its members do"},                    \
+        {.name = "podReplacementPolicy",                                                                               \
+         FIELD_STRING,                                                                                                 \
          .one_of = replacement_policies}, /* an attempt waits for the one before */                                    \
-        {"selector", FIELD_MAP, .refused = "is written by the API server: leave it out"},                              \
-        {"manualSelector", FIELD_BOOL, .refused = "members have labels of queued's choice: leave it out"},             \
-        {"scheduling", FIELD_MAP, .refused = "the whole Job is a gang already: leave it out"},                         \
-        {"template", FIELD_OBJECT, .of = &pod_template_fields, .required = true},                                      \
-        {"managedBy", FIELD_STRING, .one_of = job_managers, .refused = "another controller would run it"},             \
+        {.name = "selector", FIELD_MAP, .refused = "is written by the API server: leave it out"},                      \
+        {.name = "manualSelector", FIELD_BOOL, .refused = "members have labels of queued's choice: leave it out"},     \
+        {.name = "scheduling", FIELD_MAP, .refused = "the whole Job is a gang already: leave it out"},                 \
+        {.name = "template", FIELD_OBJECT, .of = &pod_template_fields, .required = true},                              \
+        {.name = "managedBy", FIELD_STRING, .one_of = job_managers, .refused = "another controller would run it"},     \
     {                                                                                                                  \
-        "activeDeadlineSeconds", FIELD_INT, .min = 1, .max = INT32_MAX                                                 \
+        .name = "activeDeadlineSeconds", FIELD_INT, .min = 1, .max = INT32_MAX                                                 \
     }
 
 static const struct field job_spec_rows[] = {
     JOB_SPEC_ROWS,
-    {"ttlSecondsAfterFinished", FIELD_INT, .min = 0, .max = INT32_MAX},
-    {"suspend", FIELD_BOOL},
+    {.name = "ttlSecondsAfterFinished", FIELD_INT, .min = 0, .max = INT32_MAX},
+    {.name = "suspend", FIELD_BOOL},
 };
 static const struct fields job_spec_fields = FIELDS(job_spec_rows);
 
 static const struct field job_rows[] = {
-    {"apiVersion", FIELD_STRING},
-    {"kind", FIELD_STRING},
-    {"metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
-    {"spec", FIELD_OBJECT, .of = &job_spec_fields, .required = true},
+    {.name = "apiVersion", FIELD_STRING},
+    {.name = "kind", FIELD_STRING},
+    {.name = "metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
+    {.name = "spec", FIELD_OBJECT, .of = &job_spec_fields, .required = true},
     {"status", .dropped = true},
 };
 static const struct fields job_fields = FIELDS(job_rows);
@@ -186,77 +188,90 @@ int job_decode(struct source *source, struct draft *draft, struct error *err)
 
 static const struct field child_spec_rows[] = {
     JOB_SPEC_ROWS,
-    {"ttlSecondsAfterFinished", FIELD_INT, .refused = "belongs to the JobSet: its jobs are kept as long as it is"},
-    {"suspend", FIELD_BOOL, .refused = "belongs to the JobSet"},
+    {.name = "ttlSecondsAfterFinished",
+     FIELD_INT,
+     .refused = "belongs to the JobSet: its jobs are kept as long as it is"},
+    {.name = "suspend", FIELD_BOOL, .refused = "belongs to the JobSet"},
 };
 static const struct fields child_spec_fields = FIELDS(child_spec_rows);
 
 static const struct field child_rows[] = {
-    {"metadata", FIELD_MAP}, /* of Job objects, which are not made */
-    {"spec", FIELD_OBJECT, .of = &child_spec_fields, .required = true},
+    {.name = "metadata", FIELD_MAP}, /* of Job objects, which are not made */
+    {.name = "spec", FIELD_OBJECT, .of = &child_spec_fields, .required = true},
 };
 static const struct fields child_fields = FIELDS(child_rows);
 
 static const char *const default_group[] = {"default", NULL};
 
 static const struct field replicated_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"groupName", FIELD_STRING, .one_of = default_group, .refused = "groups of replicated jobs are not supported"},
-    {"template", FIELD_OBJECT, .of = &child_fields, .required = true},
-    {"replicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
-    {"dependsOn", FIELD_LIST,
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "groupName",
+     FIELD_STRING,
+     .one_of = default_group,
+     .refused = "groups of replicated jobs are not supported"},
+    {.name = "template", FIELD_OBJECT, .of = &child_fields, .required = true},
+    {.name = "replicas", FIELD_INT, .min = 1, .max = MEMBERS_MAX},
+    {.name = "dependsOn",
+     FIELD_LIST,
      .refused = "a gang starts whole, not in stages: submit the stages as GangJobs that name each other in dependsOn"},
 };
 static const struct fields replicated_fields = FIELDS(replicated_rows);
 
 static const char *const all_jobs[] = {"All", NULL};
 static const struct field success_rows[] = {
-    {"operator", FIELD_STRING, .one_of = all_jobs, .refused = "a gang succeeds when all its members do"},
-    {"targetReplicatedJobs", FIELD_STRINGS}, /* compared with all roles below */
+    {.name = "operator", FIELD_STRING, .one_of = all_jobs, .refused = "a gang succeeds when all its members do"},
+    {.name = "targetReplicatedJobs", FIELD_STRINGS}, /* compared with all roles below */
 };
 static const struct fields success_fields = FIELDS(success_rows);
 
 static const struct field failure_rows[] = {
-    {"maxRestarts", FIELD_INT, .min = 0, .max = INT32_MAX},
-    {"rules", FIELD_LIST, .refused = "a failure restarts the whole gang; rules for single jobs are not supported"},
-    {"restartStrategy", FIELD_STRING}, /* an attempt always waits until the one before is gone */
+    {.name = "maxRestarts", FIELD_INT, .min = 0, .max = INT32_MAX},
+    {.name = "rules",
+     FIELD_LIST,
+     .refused = "a failure restarts the whole gang; rules for single jobs are not supported"},
+    {.name = "restartStrategy", FIELD_STRING}, /* an attempt always waits until the one before is gone */
 };
 static const struct fields failure_fields = FIELDS(failure_rows);
 
 static const struct field network_rows[] = {
-    {"enableDNSHostnames", FIELD_BOOL},
-    {"subdomain", FIELD_STRING, .refused = "the members' subdomain is chosen by queued: leave it out"},
-    {"publishNotReadyAddresses", FIELD_BOOL},
+    {.name = "enableDNSHostnames", FIELD_BOOL},
+    {.name = "subdomain", FIELD_STRING, .refused = "the members' subdomain is chosen by queued: leave it out"},
+    {.name = "publishNotReadyAddresses", FIELD_BOOL},
 };
 static const struct fields network_fields = FIELDS(network_rows);
 
 static const char *const any_order[] = {"AnyOrder", NULL};
 static const struct field startup_rows[] = {
-    {"startupPolicyOrder", FIELD_STRING, .one_of = any_order, .refused = "a gang starts whole, not in an order"},
+    {.name = "startupPolicyOrder",
+     FIELD_STRING,
+     .one_of = any_order,
+     .refused = "a gang starts whole, not in an order"},
 };
 static const struct fields startup_fields = FIELDS(startup_rows);
 
 static const char *const jobset_managers[] = {"jobset.sigs.k8s.io/jobset-controller", NULL};
 
 static const struct field jobset_spec_rows[] = {
-    {"replicatedJobs", FIELD_OBJECTS, .of = &replicated_fields, .required = true},
-    {"network", FIELD_OBJECT, .of = &network_fields},
-    {"successPolicy", FIELD_OBJECT, .of = &success_fields},
-    {"failurePolicy", FIELD_OBJECT, .of = &failure_fields},
-    {"startupPolicy", FIELD_OBJECT, .of = &startup_fields},
-    {"suspend", FIELD_BOOL},
-    {"coordinator", FIELD_MAP, .refused = "not supported: every member is told the first one's address"},
-    {"managedBy", FIELD_STRING, .one_of = jobset_managers, .refused = "another controller would run it"},
-    {"ttlSecondsAfterFinished", FIELD_INT, .min = 0, .max = INT32_MAX},
-    {"volumeClaimPolicies", FIELD_LIST, .refused = "volumes are not made for a job: create the claims with kubectl"},
+    {.name = "replicatedJobs", FIELD_OBJECTS, .of = &replicated_fields, .required = true},
+    {.name = "network", FIELD_OBJECT, .of = &network_fields},
+    {.name = "successPolicy", FIELD_OBJECT, .of = &success_fields},
+    {.name = "failurePolicy", FIELD_OBJECT, .of = &failure_fields},
+    {.name = "startupPolicy", FIELD_OBJECT, .of = &startup_fields},
+    {.name = "suspend", FIELD_BOOL},
+    {.name = "coordinator", FIELD_MAP, .refused = "not supported: every member is told the first one's address"},
+    {.name = "managedBy", FIELD_STRING, .one_of = jobset_managers, .refused = "another controller would run it"},
+    {.name = "ttlSecondsAfterFinished", FIELD_INT, .min = 0, .max = INT32_MAX},
+    {.name = "volumeClaimPolicies",
+     FIELD_LIST,
+     .refused = "volumes are not made for a job: create the claims with kubectl"},
 };
 static const struct fields jobset_spec_fields = FIELDS(jobset_spec_rows);
 
 static const struct field jobset_rows[] = {
-    {"apiVersion", FIELD_STRING},
-    {"kind", FIELD_STRING},
-    {"metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
-    {"spec", FIELD_OBJECT, .of = &jobset_spec_fields, .required = true},
+    {.name = "apiVersion", FIELD_STRING},
+    {.name = "kind", FIELD_STRING},
+    {.name = "metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
+    {.name = "spec", FIELD_OBJECT, .of = &jobset_spec_fields, .required = true},
     {"status", .dropped = true},
 };
 static const struct fields jobset_fields = FIELDS(jobset_rows);

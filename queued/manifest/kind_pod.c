@@ -5,10 +5,10 @@
 #include "allocator/base/banned.h"
 
 static const struct field pod_rows[] = {
-    {"apiVersion", FIELD_STRING},
-    {"kind", FIELD_STRING},
-    {"metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
-    {"spec", FIELD_OBJECT, .of = &pod_spec_fields, .required = true},
+    {.name = "apiVersion", FIELD_STRING},
+    {.name = "kind", FIELD_STRING},
+    {.name = "metadata", FIELD_OBJECT, .of = &job_metadata_fields, .required = true},
+    {.name = "spec", FIELD_OBJECT, .of = &pod_spec_fields, .required = true},
     {"status", .dropped = true},
 };
 static const struct fields pod_fields = FIELDS(pod_rows);

@@ -23,25 +23,27 @@ static const char owned[] =
 static const char finalized[] = "a job ends when its members end; finalizers cannot be honoured";
 
 static const struct field job_metadata_rows[] = {
-    {"name", FIELD_STRING},
-    {"generateName", FIELD_STRING},
-    {"namespace", FIELD_STRING},
-    {"labels", FIELD_TEXT_MAP},
-    {"annotations", FIELD_TEXT_MAP},
-    {"ownerReferences", FIELD_LIST, .refused = owned},
-    {"finalizers", FIELD_LIST, .refused = finalized},
+    {.name = "name", FIELD_STRING},
+    {.name = "generateName", FIELD_STRING},
+    {.name = "namespace", FIELD_STRING},
+    {.name = "labels", FIELD_TEXT_MAP},
+    {.name = "annotations", FIELD_TEXT_MAP},
+    {.name = "ownerReferences", FIELD_LIST, .refused = owned},
+    {.name = "finalizers", FIELD_LIST, .refused = finalized},
     SERVER_METADATA,
 };
 const struct fields job_metadata_fields = FIELDS(job_metadata_rows);
 
 static const struct field object_metadata_rows[] = {
-    {"name", FIELD_STRING, .required = true},
+    {.name = "name", FIELD_STRING, .required = true},
     {"generateName", .dropped = true}, /* what exports of claims carry beside the name */
-    {"namespace", FIELD_STRING},
-    {"labels", FIELD_TEXT_MAP},
-    {"annotations", FIELD_TEXT_MAP},
-    {"ownerReferences", FIELD_LIST, .refused = "a claim that belongs to a pod is that pod's: leave this document out"},
-    {"finalizers", FIELD_LIST},
+    {.name = "namespace", FIELD_STRING},
+    {.name = "labels", FIELD_TEXT_MAP},
+    {.name = "annotations", FIELD_TEXT_MAP},
+    {.name = "ownerReferences",
+     FIELD_LIST,
+     .refused = "a claim that belongs to a pod is that pod's: leave this document out"},
+    {.name = "finalizers", FIELD_LIST},
     SERVER_METADATA,
 };
 const struct fields object_metadata_fields = FIELDS(object_metadata_rows);
@@ -50,10 +52,10 @@ static const struct field template_metadata_rows[] = {
     {"name", .dropped = true}, /* members get their own names */
     {"generateName", .dropped = true},
     {"namespace", .dropped = true},
-    {"labels", FIELD_TEXT_MAP},
-    {"annotations", FIELD_TEXT_MAP},
-    {"ownerReferences", FIELD_LIST, .refused = owned},
-    {"finalizers", FIELD_LIST, .refused = finalized},
+    {.name = "labels", FIELD_TEXT_MAP},
+    {.name = "annotations", FIELD_TEXT_MAP},
+    {.name = "ownerReferences", FIELD_LIST, .refused = owned},
+    {.name = "finalizers", FIELD_LIST, .refused = finalized},
     SERVER_METADATA,
 };
 static const struct fields template_metadata_fields = FIELDS(template_metadata_rows);
@@ -61,135 +63,136 @@ static const struct fields template_metadata_fields = FIELDS(template_metadata_r
 /* ---- containers ---- */
 
 static const struct field resource_claim_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"request", FIELD_STRING},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "request", FIELD_STRING},
 };
 static const struct fields resource_claim_fields = FIELDS(resource_claim_rows);
 
 static const struct field resources_rows[] = {
-    {"limits", FIELD_QUANTITY_MAP},
-    {"requests", FIELD_QUANTITY_MAP},
-    {"claims", FIELD_OBJECTS, .of = &resource_claim_fields},
+    {.name = "limits", FIELD_QUANTITY_MAP},
+    {.name = "requests", FIELD_QUANTITY_MAP},
+    {.name = "claims", FIELD_OBJECTS, .of = &resource_claim_fields},
 };
 static const struct fields resources_fields = FIELDS(resources_rows);
 
 static const struct field env_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"value", FIELD_STRING},
-    {"valueFrom", FIELD_MAP},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "value", FIELD_STRING},
+    {.name = "valueFrom", FIELD_MAP},
 };
 static const struct fields env_fields = FIELDS(env_rows);
 
 static const struct field port_rows[] = {
-    {"name", FIELD_STRING},
-    {"hostPort", FIELD_INT, .min = 1, .max = 65535},
-    {"containerPort", FIELD_INT, .min = 1, .max = 65535, .required = true},
-    {"protocol", FIELD_STRING},
-    {"hostIP", FIELD_STRING},
+    {.name = "name", FIELD_STRING},
+    {.name = "hostPort", FIELD_INT, .min = 1, .max = 65535},
+    {.name = "containerPort", FIELD_INT, .min = 1, .max = 65535, .required = true},
+    {.name = "protocol", FIELD_STRING},
+    {.name = "hostIP", FIELD_STRING},
 };
 static const struct fields port_fields = FIELDS(port_rows);
 
 static const struct field mount_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"readOnly", FIELD_BOOL},
-    {"recursiveReadOnly", FIELD_STRING},
-    {"mountPath", FIELD_STRING, .required = true},
-    {"subPath", FIELD_STRING},
-    {"mountPropagation", FIELD_STRING},
-    {"subPathExpr", FIELD_STRING},
-    {"bindMountOptions", FIELD_STRINGS},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "readOnly", FIELD_BOOL},
+    {.name = "recursiveReadOnly", FIELD_STRING},
+    {.name = "mountPath", FIELD_STRING, .required = true},
+    {.name = "subPath", FIELD_STRING},
+    {.name = "mountPropagation", FIELD_STRING},
+    {.name = "subPathExpr", FIELD_STRING},
+    {.name = "bindMountOptions", FIELD_STRINGS},
 };
 static const struct fields mount_fields = FIELDS(mount_rows);
 
 static const char no_resize[] = "members do not change their size while they run";
 
 static const struct field container_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"image", FIELD_STRING},
-    {"command", FIELD_STRINGS},
-    {"args", FIELD_STRINGS},
-    {"workingDir", FIELD_STRING},
-    {"ports", FIELD_OBJECTS, .of = &port_fields},
-    {"envFrom", FIELD_LIST},
-    {"env", FIELD_OBJECTS, .of = &env_fields},
-    {"resources", FIELD_OBJECT, .of = &resources_fields},
-    {"resizePolicy", FIELD_LIST, .refused = no_resize},
-    {"restartPolicy", FIELD_STRING},
-    {"restartPolicyRules", FIELD_LIST},
-    {"volumeMounts", FIELD_OBJECTS, .of = &mount_fields},
-    {"volumeDevices", FIELD_LIST},
-    {"livenessProbe", FIELD_MAP},
-    {"readinessProbe", FIELD_MAP},
-    {"startupProbe", FIELD_MAP},
-    {"lifecycle", FIELD_MAP},
-    {"terminationMessagePath", FIELD_STRING},
-    {"terminationMessagePolicy", FIELD_STRING},
-    {"imagePullPolicy", FIELD_STRING},
-    {"securityContext", FIELD_MAP},
-    {"stdin", FIELD_BOOL},
-    {"stdinOnce", FIELD_BOOL},
-    {"tty", FIELD_BOOL},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "image", FIELD_STRING},
+    {.name = "command", FIELD_STRINGS},
+    {.name = "args", FIELD_STRINGS},
+    {.name = "workingDir", FIELD_STRING},
+    {.name = "ports", FIELD_OBJECTS, .of = &port_fields},
+    {.name = "envFrom", FIELD_LIST},
+    {.name = "env", FIELD_OBJECTS, .of = &env_fields},
+    {.name = "resources", FIELD_OBJECT, .of = &resources_fields},
+    {.name = "resizePolicy", FIELD_LIST, .refused = no_resize},
+    {.name = "restartPolicy", FIELD_STRING},
+    {.name = "restartPolicyRules", FIELD_LIST},
+    {.name = "volumeMounts", FIELD_OBJECTS, .of = &mount_fields},
+    {.name = "volumeDevices", FIELD_LIST},
+    {.name = "livenessProbe", FIELD_MAP},
+    {.name = "readinessProbe", FIELD_MAP},
+    {.name = "startupProbe", FIELD_MAP},
+    {.name = "lifecycle", FIELD_MAP},
+    {.name = "terminationMessagePath", FIELD_STRING},
+    {.name = "terminationMessagePolicy", FIELD_STRING},
+    {.name = "imagePullPolicy", FIELD_STRING},
+    {.name = "securityContext", FIELD_MAP},
+    {.name = "stdin", FIELD_BOOL},
+    {.name = "stdinOnce", FIELD_BOOL},
+    {.name = "tty", FIELD_BOOL},
 };
 static const struct fields container_fields = FIELDS(container_rows);
 
 /* ---- where the pod may run ---- */
 
 static const struct field toleration_rows[] = {
-    {"key", FIELD_STRING},    {"operator", FIELD_STRING},       {"value", FIELD_STRING},
-    {"effect", FIELD_STRING}, {"tolerationSeconds", FIELD_INT},
+    {.name = "key", FIELD_STRING},    {.name = "operator", FIELD_STRING},       {.name = "value", FIELD_STRING},
+    {.name = "effect", FIELD_STRING}, {.name = "tolerationSeconds", FIELD_INT},
 };
 static const struct fields toleration_fields = FIELDS(toleration_rows);
 
 static const struct field expression_rows[] = {
-    {"key", FIELD_STRING, .required = true},
-    {"operator", FIELD_STRING, .required = true},
-    {"values", FIELD_STRINGS},
+    {.name = "key", FIELD_STRING, .required = true},
+    {.name = "operator", FIELD_STRING, .required = true},
+    {.name = "values", FIELD_STRINGS},
 };
 static const struct fields expression_fields = FIELDS(expression_rows);
 
 static const struct field term_rows[] = {
-    {"matchExpressions", FIELD_OBJECTS, .of = &expression_fields},
-    {"matchFields", FIELD_OBJECTS, .of = &expression_fields},
+    {.name = "matchExpressions", FIELD_OBJECTS, .of = &expression_fields},
+    {.name = "matchFields", FIELD_OBJECTS, .of = &expression_fields},
 };
 static const struct fields term_fields = FIELDS(term_rows);
 
-static const struct field terms_rows[] = {{"nodeSelectorTerms", FIELD_OBJECTS, .of = &term_fields, .required = true}};
+static const struct field terms_rows[] = {
+    {.name = "nodeSelectorTerms", FIELD_OBJECTS, .of = &term_fields, .required = true}};
 static const struct fields terms_fields = FIELDS(terms_rows);
 
 static const struct field preferred_term_rows[] = {
-    {"weight", FIELD_INT, .min = 1, .max = 100, .required = true},
-    {"preference", FIELD_OBJECT, .of = &term_fields, .required = true},
+    {.name = "weight", FIELD_INT, .min = 1, .max = 100, .required = true},
+    {.name = "preference", FIELD_OBJECT, .of = &term_fields, .required = true},
 };
 static const struct fields preferred_term_fields = FIELDS(preferred_term_rows);
 
 static const struct field node_affinity_rows[] = {
-    {"requiredDuringSchedulingIgnoredDuringExecution", FIELD_OBJECT, .of = &terms_fields},
-    {"preferredDuringSchedulingIgnoredDuringExecution", FIELD_OBJECTS, .of = &preferred_term_fields},
+    {.name = "requiredDuringSchedulingIgnoredDuringExecution", FIELD_OBJECT, .of = &terms_fields},
+    {.name = "preferredDuringSchedulingIgnoredDuringExecution", FIELD_OBJECTS, .of = &preferred_term_fields},
 };
 static const struct fields node_affinity_fields = FIELDS(node_affinity_rows);
 
 static const struct field pod_affinity_rows[] = {
-    {"requiredDuringSchedulingIgnoredDuringExecution", FIELD_LIST},
-    {"preferredDuringSchedulingIgnoredDuringExecution", FIELD_LIST},
+    {.name = "requiredDuringSchedulingIgnoredDuringExecution", FIELD_LIST},
+    {.name = "preferredDuringSchedulingIgnoredDuringExecution", FIELD_LIST},
 };
 static const struct fields pod_affinity_fields = FIELDS(pod_affinity_rows);
 
 static const struct field affinity_rows[] = {
-    {"nodeAffinity", FIELD_OBJECT, .of = &node_affinity_fields},
-    {"podAffinity", FIELD_OBJECT, .of = &pod_affinity_fields},
-    {"podAntiAffinity", FIELD_OBJECT, .of = &pod_affinity_fields},
+    {.name = "nodeAffinity", FIELD_OBJECT, .of = &node_affinity_fields},
+    {.name = "podAffinity", FIELD_OBJECT, .of = &pod_affinity_fields},
+    {.name = "podAntiAffinity", FIELD_OBJECT, .of = &pod_affinity_fields},
 };
 static const struct fields affinity_fields = FIELDS(affinity_rows);
 
 static const struct field spread_rows[] = {
-    {"maxSkew", FIELD_INT},
-    {"topologyKey", FIELD_STRING},
-    {"whenUnsatisfiable", FIELD_STRING},
-    {"labelSelector", FIELD_MAP},
-    {"minDomains", FIELD_INT},
-    {"nodeAffinityPolicy", FIELD_STRING},
-    {"nodeTaintsPolicy", FIELD_STRING},
-    {"matchLabelKeys", FIELD_STRINGS},
+    {.name = "maxSkew", FIELD_INT},
+    {.name = "topologyKey", FIELD_STRING},
+    {.name = "whenUnsatisfiable", FIELD_STRING},
+    {.name = "labelSelector", FIELD_MAP},
+    {.name = "minDomains", FIELD_INT},
+    {.name = "nodeAffinityPolicy", FIELD_STRING},
+    {.name = "nodeTaintsPolicy", FIELD_STRING},
+    {.name = "matchLabelKeys", FIELD_STRINGS},
 };
 static const struct fields spread_fields = FIELDS(spread_rows);
 
@@ -209,71 +212,77 @@ static int pod_claim_check(json_t *claim, struct error *err)
 }
 
 static const struct field pod_claim_rows[] = {
-    {"name", FIELD_STRING, .required = true},
-    {"resourceClaimName", FIELD_STRING},
-    {"resourceClaimTemplateName", FIELD_STRING},
+    {.name = "name", FIELD_STRING, .required = true},
+    {.name = "resourceClaimName", FIELD_STRING},
+    {.name = "resourceClaimTemplateName", FIELD_STRING},
 };
 static const struct fields pod_claim_fields = FIELDS_AND(pod_claim_rows, pod_claim_check);
 
 static const char *const own_scheduler[] = {"default-scheduler", NULL};
 
 static const struct field pod_spec_rows[] = {
-    {"volumes", FIELD_LIST},
-    {"initContainers", FIELD_OBJECTS, .of = &container_fields},
-    {"containers", FIELD_OBJECTS, .of = &container_fields, .required = true},
-    {"ephemeralContainers", FIELD_LIST, .refused = "they are added to running pods only"},
-    {"restartPolicy", FIELD_STRING},
-    {"terminationGracePeriodSeconds", FIELD_INT, .min = 0, .max = INT32_MAX},
-    {"activeDeadlineSeconds", FIELD_INT, .min = 1, .max = INT32_MAX},
-    {"dnsPolicy", FIELD_STRING},
-    {"nodeSelector", FIELD_TEXT_MAP},
-    {"serviceAccountName", FIELD_STRING},
-    {"serviceAccount", FIELD_STRING},
-    {"automountServiceAccountToken", FIELD_BOOL},
-    {"nodeName", FIELD_STRING,
+    {.name = "volumes", FIELD_LIST},
+    {.name = "initContainers", FIELD_OBJECTS, .of = &container_fields},
+    {.name = "containers", FIELD_OBJECTS, .of = &container_fields, .required = true},
+    {.name = "ephemeralContainers", FIELD_LIST, .refused = "they are added to running pods only"},
+    {.name = "restartPolicy", FIELD_STRING},
+    {.name = "terminationGracePeriodSeconds", FIELD_INT, .min = 0, .max = INT32_MAX},
+    {.name = "activeDeadlineSeconds", FIELD_INT, .min = 1, .max = INT32_MAX},
+    {.name = "dnsPolicy", FIELD_STRING},
+    {.name = "nodeSelector", FIELD_TEXT_MAP},
+    {.name = "serviceAccountName", FIELD_STRING},
+    {.name = "serviceAccount", FIELD_STRING},
+    {.name = "automountServiceAccountToken", FIELD_BOOL},
+    {.name = "nodeName",
+     FIELD_STRING,
      .refused = "the queue and kube-scheduler choose the node: use nodeSelector or a node affinity"},
-    {"hostNetwork", FIELD_BOOL},
-    {"hostPID", FIELD_BOOL},
-    {"hostIPC", FIELD_BOOL},
-    {"shareProcessNamespace", FIELD_BOOL},
-    {"securityContext", FIELD_MAP},
-    {"imagePullSecrets", FIELD_LIST},
-    {"hostname", FIELD_STRING},
-    {"subdomain", FIELD_STRING},
-    {"affinity", FIELD_OBJECT, .of = &affinity_fields},
-    {"schedulerName", FIELD_STRING, .one_of = own_scheduler,
+    {.name = "hostNetwork", FIELD_BOOL},
+    {.name = "hostPID", FIELD_BOOL},
+    {.name = "hostIPC", FIELD_BOOL},
+    {.name = "shareProcessNamespace", FIELD_BOOL},
+    {.name = "securityContext", FIELD_MAP},
+    {.name = "imagePullSecrets", FIELD_LIST},
+    {.name = "hostname", FIELD_STRING},
+    {.name = "subdomain", FIELD_STRING},
+    {.name = "affinity", FIELD_OBJECT, .of = &affinity_fields},
+    {.name = "schedulerName",
+     FIELD_STRING,
+     .one_of = own_scheduler,
      .refused = "placements are planned for kube-scheduler, which must then bind the pods: leave it out"},
-    {"tolerations", FIELD_OBJECTS, .of = &toleration_fields},
-    {"hostAliases", FIELD_LIST},
-    {"priorityClassName", FIELD_STRING},
-    {"priority", FIELD_INT},
-    {"dnsConfig", FIELD_MAP},
-    {"readinessGates", FIELD_LIST},
-    {"runtimeClassName", FIELD_STRING},
-    {"enableServiceLinks", FIELD_BOOL},
-    {"preemptionPolicy", FIELD_STRING},
-    {"overhead", FIELD_QUANTITY_MAP},
-    {"topologySpreadConstraints", FIELD_OBJECTS, .of = &spread_fields},
-    {"setHostnameAsFQDN", FIELD_BOOL},
-    {"os", FIELD_MAP},
-    {"hostUsers", FIELD_BOOL},
-    {"schedulingGates", FIELD_LIST,
+    {.name = "tolerations", FIELD_OBJECTS, .of = &toleration_fields},
+    {.name = "hostAliases", FIELD_LIST},
+    {.name = "priorityClassName", FIELD_STRING},
+    {.name = "priority", FIELD_INT},
+    {.name = "dnsConfig", FIELD_MAP},
+    {.name = "readinessGates", FIELD_LIST},
+    {.name = "runtimeClassName", FIELD_STRING},
+    {.name = "enableServiceLinks", FIELD_BOOL},
+    {.name = "preemptionPolicy", FIELD_STRING},
+    {.name = "overhead", FIELD_QUANTITY_MAP},
+    {.name = "topologySpreadConstraints", FIELD_OBJECTS, .of = &spread_fields},
+    {.name = "setHostnameAsFQDN", FIELD_BOOL},
+    {.name = "os", FIELD_MAP},
+    {.name = "hostUsers", FIELD_BOOL},
+    {.name = "schedulingGates",
+     FIELD_LIST,
      .refused = "a gate that somebody else must lift would leave the gang half started: leave it out, or use hold"},
-    {"resourceClaims", FIELD_OBJECTS, .of = &pod_claim_fields},
-    {"resources", FIELD_OBJECT, .of = &resources_fields},
-    {"hostnameOverride", FIELD_STRING},
-    {"schedulingGroup", FIELD_MAP,
+    {.name = "resourceClaims", FIELD_OBJECTS, .of = &pod_claim_fields},
+    {.name = "resources", FIELD_OBJECT, .of = &resources_fields},
+    {.name = "hostnameOverride", FIELD_STRING},
+    {.name = "schedulingGroup",
+     FIELD_MAP,
      .refused = "the gang's PodGroup is made by queued where the cluster has them: leave it out"},
-    {"workloadRef", FIELD_MAP,
+    {.name = "workloadRef",
+     FIELD_MAP,
      .refused = "the gang's PodGroup is made by queued where the cluster has them: leave it out"},
-    {"evictionResponders", FIELD_LIST},
+    {.name = "evictionResponders", FIELD_LIST},
 };
 
 const struct fields pod_spec_fields = FIELDS_AND(pod_spec_rows, pod_spec_check);
 
 static const struct field pod_template_rows[] = {
-    {"metadata", FIELD_OBJECT, .of = &template_metadata_fields},
-    {"spec", FIELD_OBJECT, .of = &pod_spec_fields, .required = true},
+    {.name = "metadata", FIELD_OBJECT, .of = &template_metadata_fields},
+    {.name = "spec", FIELD_OBJECT, .of = &pod_spec_fields, .required = true},
 };
 const struct fields pod_template_fields = FIELDS(pod_template_rows);
 
