@@ -26,8 +26,9 @@ struct api {
     struct server *server;
     struct auth_failures failures;
     struct core_watch *watch;
-    struct event *changed;  /* something changed in the last turn: wake the waiters */
-    struct waiter *waiters; /* oldest first */
+    struct event *changed; /* wakes the waiters */
+    int64_t last_wake_us;
+    struct waiter *waiters; /* newest first */
     bool is_stopping;
 };
 

@@ -18,6 +18,8 @@
 
 #include "allocator/base/banned.h"
 
+enum { WAKE_PERIOD_US = 10000 };
+
 static int64_t mono_us(void)
 {
     struct timespec ts;
@@ -267,7 +269,13 @@ static int check_params(const struct request *request, struct error *err)
     return 0;
 }
 
-/* Returns 0 or the status of the refusal. */
+/* What preparing a request says: 0, or the status of a refusal whose words are in err. */
+static int refuse(struct error *err, int status, enum err_code code, const char *detail)
+{
+    error_set(err, code, "%s", detail);
+    return status;
+}
+
 static int take_body(struct request *request, struct error *err)
 {
     struct str bytes = exchange_body(request->exchange);
@@ -276,7 +284,7 @@ static int take_body(struct request *request, struct error *err)
     int result;
 
     if (request->route->body == BODY_NONE)
-        return bytes.len == 0 ? 0 : (error_set(err, ERR_INVALID, "this request takes no body"), 400);
+        return bytes.len == 0 ? 0 : refuse(err, 400, ERR_INVALID, "this request takes no body");
     if (type != BODY_TYPE_JSON && !(takes_yaml && type == BODY_TYPE_YAML)) {
         error_set(err, ERR_INVALID, "Content-Type must be application/json%s",
                   takes_yaml ? " or application/yaml" : "");
@@ -289,7 +297,7 @@ static int take_body(struct request *request, struct error *err)
     if (result < 0)
         return err->code == ERR_LIMIT ? 413 : 400;
     if (!takes_yaml && !json_is_object(request->body))
-        return error_set(err, ERR_INVALID, "the body must be an object"), 400;
+        return refuse(err, 400, ERR_INVALID, "the body must be an object");
     return 0;
 }
 
@@ -316,21 +324,19 @@ static int route_and_authorize(struct request *request, struct error *err)
 {
     struct str method = exchange_head(request->exchange)->method;
     BUF allowed = {0};
-    int status = uri_parse(exchange_head(request->exchange)->target, &request->arena, &request->uri, err);
+    int status;
 
-    if (status < 0)
-        status = problem_status(err->code);
-    else
-        request->route = route_find(method, &request->uri, request->args, &allowed);
-    if (status != 0)
-        return status; /* malformed: says nothing about us */
+    if (uri_parse(exchange_head(request->exchange)->target, &request->arena, &request->uri, err) < 0)
+        return problem_status(err->code); /* says nothing about us */
+    request->route = route_find(method, &request->uri, request->args, &allowed);
     status = authorize(request, err);
     if (status != 0 || request->route)
         return status;
     if (allowed.len == 0)
-        return error_set(err, ERR_NOT_FOUND, "there is no such path"), 404;
+        return refuse(err, 404, ERR_NOT_FOUND, "there is no such path");
     exchange_header(request->exchange, "Allow", buf_str(&allowed));
-    return error_set(err, ERR_INVALID, "this path takes %s", buf_str(&allowed)), 405;
+    error_set(err, ERR_INVALID, "this path takes %s", buf_str(&allowed));
+    return 405;
 }
 
 static int prepare(struct request *request, struct error *err)
@@ -395,19 +401,25 @@ static void on_exchange(void *ctx, struct exchange *exchange)
 
 /* ---- the whole ---- */
 
-/* The core tells within its turn; looking again waits for the turn's end, so that nobody hears what is not durable. */
+/* The core tells within its turn; looking again waits for the turn's end, so that nobody hears what is not durable. It
+ * also waits for a moment after the last look: many waiters and many turns cost no more than a few looks together. */
 static void on_core_changed(void *ctx)
 {
     struct api *api = ctx;
+    int64_t rest_us = api->last_wake_us + WAKE_PERIOD_US - mono_us();
+    struct timeval tv = {0, rest_us > 0 ? (suseconds_t)rest_us : 0};
 
-    if (api->waiters)
-        event_active(api->changed, 0, 0);
+    if (api->waiters && !evtimer_pending(api->changed, NULL))
+        event_add(api->changed, &tv);
 }
 
 static void on_changed(evutil_socket_t fd, short what, void *arg)
 {
+    struct api *api = arg;
+
     (void)fd, (void)what;
-    api_wake_all(arg);
+    api_wake_all(api);
+    api->last_wake_us = mono_us();
 }
 
 struct api *api_new(const struct api_options *options)
@@ -421,7 +433,7 @@ struct api *api_new(const struct api_options *options)
                                                                      .timeout_ms = options->request_timeout_ms,
                                                                      .handle = on_exchange,
                                                                      .ctx = api});
-    api->changed = event_new(options->base, -1, 0, on_changed, api);
+    api->changed = evtimer_new(options->base, on_changed, api);
     INVARIANT(api->changed);
     api->watch = core_watch_new(api->core, on_core_changed, api);
     return api;
