@@ -22,13 +22,14 @@ enum gang_claim_source {
     GANG_CLAIM_OWN,      /* from a template: every member gets its own claim; `object` is the template */
     GANG_CLAIM_SHARED,   /* index into gang_spec.shared: one claim for all members that name it */
     GANG_CLAIM_EXISTING, /* a ResourceClaim that is in the cluster already: `name` in the gang's namespace */
+    GANG_CLAIM_EXTENDED, /* in placements only: the claim that kube-scheduler makes itself for extended resources */
 };
 struct gang_claim {
     const char *pod_claim; /* name of the entry in the pod */
     enum gang_claim_source source;
-    const json_t *object;  /* GANG_CLAIM_OWN */
-    size_t shared;         /* GANG_CLAIM_SHARED */
-    const char *name;      /* GANG_CLAIM_EXISTING; for OWN and SHARED the template's or claim's name, for messages */
+    const json_t *object; /* GANG_CLAIM_OWN */
+    size_t shared;        /* GANG_CLAIM_SHARED */
+    const char *name;     /* GANG_CLAIM_EXISTING; for OWN and SHARED the template's or claim's name, for messages */
 };
 struct gang_group {
     const char *name;
@@ -40,12 +41,12 @@ struct gang_group {
 enum gang_constraint_kind { GANG_MATCH_ATTRIBUTE, GANG_DISTINCT_ATTRIBUTE, GANG_MATCH_NODE_LABEL };
 struct gang_constraint {
     enum gang_constraint_kind kind;
-    const char *key;              /* "domain/attribute", or the node label */
-    const char *const *groups;    /* the groups it covers; none: all */
+    const char *key;           /* "domain/attribute", or the node label */
+    const char *const *groups; /* the groups it covers; none: all */
     size_t n_groups;
-    const char *const *requests;  /* request names it covers; none: all */
+    const char *const *requests; /* request names it covers; none: all */
     size_t n_requests;
-    bool preferred;               /* node labels only: try, but do not insist */
+    bool preferred; /* node labels only: try, but do not insist */
 };
 enum gang_score { GANG_SCORE_FRAGMENTATION, GANG_SCORE_PACK, GANG_SCORE_SPREAD };
 
@@ -59,11 +60,14 @@ struct gang_spec {
     size_t n_constraints;
     bool same_alternative; /* all members of a group must take the same alternatives of firstAvailable */
     enum gang_score score;
-    uint64_t budget;       /* search steps; 0 is the default */
+    uint64_t budget; /* search steps; 0 is the default */
     /* Devices that may not be used, for instance because their quota is spent. All must be usable when n is 0. */
     const struct device_matcher *const *excluded;
     size_t n_excluded;
-    int64_t now_ms;        /* of the planning round, for expectations in the explanation only */
+    int64_t now_ms; /* of the planning round, for expectations in the explanation only */
+    /* The explanation counts nodes and devices but does not search for what would make the gang fit ("blocking" then
+     * holds what the counts show, "hints" is empty). For planning rounds, where nobody may ever read it. */
+    bool is_brief;
 };
 
 /* ---- the answer ---- */
@@ -73,14 +77,16 @@ enum gang_verdict {
     GANG_WAITS,     /* does not fit now, but would on the empty cluster */
     GANG_NEVER,     /* would not fit on this cluster even if it were empty */
     GANG_UNDECIDED, /* not found within the budget */
-    GANG_REFUSED,   /* an object is missing or wrong (class, template, CEL error): kube-scheduler would never start it */
+    GANG_REFUSED, /* an object is missing or wrong (class, template, CEL error): kube-scheduler would never start it */
 };
 
 struct placed_claim {
     const char *pod_claim;
     enum gang_claim_source source;
     size_t shared; /* index into placement.shared when source is SHARED */
-    struct allocation allocation; /* for OWN; for SHARED and EXISTING see there */
+    /* For OWN and EXTENDED, and for an EXISTING claim that has no devices yet (every member that uses it shows the
+     * same); without results for SHARED and for an EXISTING claim that is allocated. */
+    struct allocation allocation;
 };
 struct placed_member {
     size_t group, index; /* index within the group, from 0 */
@@ -128,9 +134,9 @@ void gang_result_release(struct gang_result *result);
 
 /* ---- steering: what to create so that kube-scheduler has no other choice ---- */
 
-/* The spec of the ResourceClaim to create for a planned allocation, new reference: the chosen alternative as `exactly` under
- * the request's name, narrowed to the planned devices where an attribute identifies them, constraints trimmed to what is
- * left. `object` is the template or claim it came from. */
+/* The spec of the ResourceClaim to create for a planned allocation, new reference: the chosen alternative as `exactly`
+ * under the request's name, narrowed to the planned devices where an attribute identifies them, constraints trimmed to
+ * what is left. `object` is the template or claim it came from. */
 json_t *steered_claim_spec(const struct snapshot *snapshot, const json_t *object, const struct allocation *allocation);
 
 /* A placement as JSON for storing and showing, and back. The text is the same for equal placements.

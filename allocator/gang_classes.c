@@ -1,0 +1,485 @@
+/* Where nothing couples nodes, the gang fits exactly when the nodes' mixes add up to it.
+ *
+ * A mix says how many members of each kind one node takes at the same time. Nodes in equal state are one class; a class
+ * is asked only once whether it can take a mix, by the exact search on one of its nodes. What a node can take is
+ * monotone (taking a member away never hurts), so answers imply others, and only maximal mixes have to be tried.
+ *
+ * With one kind the question is a sum. With several, the classes are walked depth first, every node taking a maximal
+ * mix of what is still to be placed, and states that failed are remembered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/base/mem.h"
+#include "allocator/gang_internal.h"
+
+#include "allocator/base/banned.h"
+
+struct known_mix {
+    struct known_mix *next;
+    enum gs_outcome outcome;
+    uint32_t counts[];
+};
+
+struct node_class {
+    struct gs_node **nodes;
+    size_t n_nodes, cap;
+    struct gs_memo *memo;
+    struct known_mix *known;
+    uint32_t *most; /* per kind: how many a node takes when it takes no other; UINT32_MAX: not asked yet */
+};
+
+struct assigned { /* what one node takes */
+    struct node_class *class;
+    size_t node; /* in the class */
+    const uint32_t *mix;
+};
+
+struct by_classes {
+    struct gang *gang;
+    struct gs_problem *problem;
+    struct arena *arena;
+    struct node_class *classes;
+    size_t n_classes, cap_classes;
+    uint32_t *order; /* of kinds: hardest first */
+    struct gs_memo *dead_ends;
+    struct assigned *assigned;
+    size_t n_assigned, cap_assigned;
+    bool is_undecided; /* the budget ended somewhere */
+};
+
+/* ---- classes ---- */
+
+static int compare_hash(const void *a, const void *b)
+{
+    const struct gs_node *x = *(struct gs_node *const *)a, *y = *(struct gs_node *const *)b;
+
+    if (x->hash.a != y->hash.a)
+        return x->hash.a < y->hash.a ? -1 : 1;
+    if (x->hash.b != y->hash.b)
+        return x->hash.b < y->hash.b ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int compare_first(const void *a, const void *b)
+{
+    uint32_t x = ((const struct node_class *)a)->nodes[0]->index, y = ((const struct node_class *)b)->nodes[0]->index;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Classes in the order of their first node, so that hashes decide nothing. */
+static void find_classes(struct by_classes *s)
+{
+    size_t n = s->problem->n_nodes;
+    struct gs_node **sorted = arena_array(s->arena, struct gs_node *, n);
+
+    if (n)
+        memcpy(sorted, s->problem->nodes, n * sizeof(*sorted));
+    if (n > 1)
+        qsort(sorted, n, sizeof(*sorted), compare_hash);
+    for (size_t i = 0; i < n; i++) {
+        struct node_class *class;
+
+        if (i == 0 || !gs_hash_eq(sorted[i]->hash, sorted[i - 1]->hash)) {
+            mem_grow(s->classes, s->n_classes, s->cap_classes);
+            s->classes[s->n_classes++] = (struct node_class){.nodes = &sorted[i], .memo = gs_memo_new()};
+        }
+        class = &s->classes[s->n_classes - 1];
+        class->n_nodes++;
+    }
+    if (s->n_classes > 1)
+        qsort(s->classes, s->n_classes, sizeof(*s->classes), compare_first);
+    for (size_t c = 0; c < s->n_classes; c++) {
+        s->classes[c].most = arena_array(s->arena, uint32_t, s->problem->n_groups);
+        for (size_t k = 0; k < s->problem->n_groups; k++)
+            s->classes[c].most[k] = UINT32_MAX;
+    }
+}
+
+/* ---- what one node takes ---- */
+
+static bool mix_covers(const uint32_t *a, const uint32_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] < b[i])
+            return false;
+    return true;
+}
+
+static const struct known_mix *implied(const struct by_classes *s, const struct node_class *class, const uint32_t *mix)
+{
+    size_t n = s->problem->n_groups;
+
+    for (const struct known_mix *known = class->known; known; known = known->next)
+        if ((known->outcome == GS_FOUND && mix_covers(known->counts, mix, n)) ||
+            (known->outcome == GS_NONE && mix_covers(mix, known->counts, n)))
+            return known;
+    return NULL;
+}
+
+static bool room_suffices(const struct by_classes *s, const struct gs_node *node, const uint32_t *mix)
+{
+    for (size_t r = 0; r < s->problem->n_resources; r++) {
+        gs_amount sum = 0;
+
+        for (size_t k = 0; k < s->problem->n_groups; k++)
+            if (mix[k])
+                sum += (gs_amount)mix[k] * s->problem->groups[k].forms[node->form].demand[r];
+        if (sum > node->left[r])
+            return false;
+    }
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        if (mix[k] && (!(node->groups >> k & 1) || (mix[k] > 1 && s->problem->groups[k].port_clashes)))
+            return false;
+    return true;
+}
+
+static enum gs_outcome search_node(struct by_classes *s, struct gs_node *node, struct gs_memo *memo,
+                                   const uint32_t *mix, struct arena *arena, struct gs_solution *out)
+{
+    struct gs_problem one = *s->problem;
+
+    one.nodes = &node;
+    one.n_nodes = 1;
+    return gs_search(&one, mix, s->order, s->problem->n_groups, memo, &s->gang->steps, arena, out);
+}
+
+static enum gs_outcome ask_class(struct by_classes *s, struct node_class *class, const uint32_t *mix)
+{
+    const struct known_mix *known = implied(s, class, mix);
+    size_t bytes = s->problem->n_groups * sizeof(*mix);
+    struct known_mix *fresh;
+    struct arena_mark mark;
+    struct gs_solution solution;
+    enum gs_outcome outcome;
+
+    if (known)
+        return known->outcome;
+    if (!room_suffices(s, class->nodes[0], mix))
+        return GS_NONE;
+    mark = arena_mark(s->arena);
+    outcome = search_node(s, class->nodes[0], class->memo, mix, s->arena, &solution);
+    arena_rewind(s->arena, mark);
+    if (outcome == GS_BUDGET) {
+        s->is_undecided = true;
+        return outcome;
+    }
+    fresh = arena_alloc(s->arena, sizeof(*fresh) + bytes, 8);
+    fresh->next = class->known;
+    fresh->outcome = outcome;
+    memcpy(fresh->counts, mix, bytes);
+    class->known = fresh;
+    return outcome;
+}
+
+/* How many more members of kind k the class takes on top of `mix`, at most `limit`: doubling, then halving. */
+static uint32_t most_of(struct by_classes *s, struct node_class *class, uint32_t *mix, size_t k, uint32_t limit)
+{
+    uint32_t low = 0, high = 1, before = mix[k];
+
+    while (high <= limit) {
+        mix[k] = high;
+        if (ask_class(s, class, mix) != GS_FOUND)
+            break;
+        low = high;
+        high = high == limit ? limit + 1 : high * 2 > limit ? limit : high * 2;
+    }
+    if (high > limit)
+        high = limit + 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+
+        mix[k] = middle;
+        if (ask_class(s, class, mix) == GS_FOUND)
+            low = middle;
+        else
+            high = middle;
+    }
+    mix[k] = before;
+    return low;
+}
+
+static uint32_t class_most(struct by_classes *s, struct node_class *class, size_t k)
+{
+    if (class->most[k] == UINT32_MAX) {
+        uint32_t *mix = arena_array(s->arena, uint32_t, s->problem->n_groups);
+
+        class->most[k] = class->nodes[0]->groups >> k & 1 ? most_of(s, class, mix, k, s->gang->kinds[k].n_members) : 0;
+    }
+    return class->most[k];
+}
+
+/* ---- one kind ---- */
+
+static void assign(struct by_classes *s, struct node_class *class, size_t node, const uint32_t *mix)
+{
+    size_t bytes = s->problem->n_groups * sizeof(*mix);
+    uint32_t *copy = arena_alloc(s->arena, bytes, 8);
+
+    memcpy(copy, mix, bytes);
+    mem_grow(s->assigned, s->n_assigned, s->cap_assigned);
+    s->assigned[s->n_assigned++] = (struct assigned){class, node, copy};
+}
+
+/* Few nodes, filled: the smallest that takes all that is left, else the largest. */
+static struct node_class *next_packed(struct by_classes *s, const size_t *used, uint32_t left)
+{
+    struct node_class *best = NULL;
+
+    for (size_t c = 0; c < s->n_classes; c++) {
+        struct node_class *class = &s->classes[c];
+        bool closes;
+
+        if (used[c] == class->n_nodes || class->most[0] == 0)
+            continue;
+        closes = class->most[0] >= left;
+        if (!best || (closes && best->most[0] < left) || (closes && class->most[0] < best->most[0]) ||
+            (!closes && best->most[0]<left &&class->most[0]> best->most[0]))
+            best = class;
+    }
+    return best;
+}
+
+static void pack(struct by_classes *s, uint32_t left)
+{
+    size_t *used = arena_array(s->arena, size_t, s->n_classes);
+
+    while (left > 0) {
+        struct node_class *class = next_packed(s, used, left);
+        uint32_t mix = class->most[0] < left ? class->most[0] : left;
+
+        assign(s, class, used[class - s->classes]++, &mix);
+        left -= mix;
+    }
+}
+
+/* As even as the nodes allow: one more for every node that still takes one, until all are placed. */
+static void spread(struct by_classes *s, uint32_t left)
+{
+    for (uint32_t level = 1; left > 0; level++)
+        for (size_t c = 0; c < s->n_classes && left > 0; c++)
+            for (size_t n = 0; n < s->classes[c].n_nodes && left > 0 && s->classes[c].most[0] >= level; n++) {
+                if (level == 1)
+                    assign(s, &s->classes[c], n, &level);
+                for (size_t i = 0; level > 1 && i < s->n_assigned; i++)
+                    if (s->assigned[i].class == &s->classes[c] && s->assigned[i].node == n)
+                        *(uint32_t *)(uintptr_t)s->assigned[i].mix = level;
+                left--;
+            }
+}
+
+static enum gs_outcome solve_one(struct by_classes *s)
+{
+    uint32_t wanted = s->gang->kinds[0].n_members;
+    uint64_t total = 0;
+
+    for (size_t c = 0; c < s->n_classes; c++)
+        total += (uint64_t)class_most(s, &s->classes[c], 0) * s->classes[c].n_nodes;
+    if (total < wanted)
+        return s->is_undecided ? GS_BUDGET : GS_NONE;
+    if (s->gang->spec->score == GANG_SCORE_SPREAD)
+        spread(s, wanted);
+    else
+        pack(s, wanted);
+    return GS_FOUND;
+}
+
+/* ---- several kinds ---- */
+
+static bool walk(struct by_classes *s, size_t class, size_t node, uint32_t *left);
+
+static bool is_done(const struct by_classes *s, const uint32_t *left)
+{
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        if (left[k])
+            return false;
+    return true;
+}
+
+/* Whether each kind alone could still be placed on the nodes that are left. */
+static bool may_suffice(struct by_classes *s, size_t class, size_t node, const uint32_t *left)
+{
+    for (size_t k = 0; k < s->problem->n_groups; k++) {
+        uint64_t total = 0;
+
+        for (size_t c = class; c < s->n_classes && total < left[k]; c++)
+            total += (uint64_t)class_most(s, &s->classes[c], k) * (s->classes[c].n_nodes - (c == class ? node : 0));
+        if (total < left[k])
+            return false;
+    }
+    return true;
+}
+
+static bool take_mix(struct by_classes *s, size_t class, size_t node, uint32_t *left, const uint32_t *mix)
+{
+    bool found;
+
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        left[k] -= mix[k];
+    assign(s, &s->classes[class], node, mix);
+    found = walk(s, class, node + 1, left);
+    if (!found)
+        s->n_assigned--;
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        left[k] += mix[k];
+    return found;
+}
+
+static bool is_maximal(struct by_classes *s, struct node_class *class, uint32_t *mix, const uint32_t *left)
+{
+    for (size_t k = 0; k < s->problem->n_groups; k++) {
+        bool more;
+
+        if (mix[k] == left[k])
+            continue;
+        mix[k]++;
+        more = ask_class(s, class, mix) == GS_FOUND;
+        mix[k]--;
+        if (more)
+            return false;
+    }
+    return true;
+}
+
+/* Choose the mix kind by kind, as many as possible first. */
+static bool choose_mix(struct by_classes *s, size_t class, size_t node, uint32_t *left, uint32_t *mix, size_t at)
+{
+    size_t k;
+
+    if (s->gang->steps == 0) {
+        s->is_undecided = true;
+        return false;
+    }
+    s->gang->steps--;
+    if (at == s->problem->n_groups)
+        return is_maximal(s, &s->classes[class], mix, left) && take_mix(s, class, node, left, mix);
+    k = s->order[at];
+    for (uint32_t n = left[k] ? most_of(s, &s->classes[class], mix, k, left[k]) + 1 : 1; n-- > 0;) {
+        bool found;
+
+        mix[k] = n;
+        found = choose_mix(s, class, node, left, mix, at + 1);
+        mix[k] = 0;
+        if (found)
+            return true;
+    }
+    return false;
+}
+
+static struct gs_hash walk_key(const struct by_classes *s, size_t class, size_t node, const uint32_t *left)
+{
+    struct gs_hash key = gs_hash_mix((struct gs_hash){class, 17}, node);
+
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        key = gs_hash_mix(key, left[k]);
+    return key;
+}
+
+static bool walk(struct by_classes *s, size_t class, size_t node, uint32_t *left)
+{
+    bool was_undecided = s->is_undecided, found;
+    uint32_t *mix;
+    struct gs_hash key;
+
+    if (is_done(s, left))
+        return true;
+    while (class < s->n_classes && node == s->classes[class].n_nodes) {
+        class ++;
+        node = 0;
+    }
+    if (class == s->n_classes)
+        return false;
+    key = walk_key(s, class, node, left);
+    if (gs_memo_has(s->dead_ends, key) || !may_suffice(s, class, node, left))
+        return false;
+    mix = arena_array(s->arena, uint32_t, s->problem->n_groups);
+    if (class + 1 == s->n_classes && node + 1 == s->classes[class].n_nodes) { /* the last node takes the rest */
+        found = ask_class(s, &s->classes[class], left) == GS_FOUND;
+        if (found)
+            assign(s, &s->classes[class], node, left);
+        return found;
+    }
+    s->is_undecided = false;
+    found = choose_mix(s, class, node, left, mix, 0);
+    if (!found && !s->is_undecided)
+        gs_memo_put(s->dead_ends, key);
+    s->is_undecided = s->is_undecided || was_undecided;
+    return found;
+}
+
+static enum gs_outcome solve_many(struct by_classes *s)
+{
+    uint32_t *left = arena_array(s->arena, uint32_t, s->problem->n_groups);
+
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        left[k] = s->gang->kinds[k].n_members;
+    if (walk(s, 0, 0, left))
+        return GS_FOUND;
+    return s->is_undecided ? GS_BUDGET : GS_NONE;
+}
+
+/* ---- the whole ---- */
+
+/* Give every node its members. The state of each is as its class said, so that this cannot fail. */
+static enum gs_outcome collect(struct by_classes *s, struct gs_solution *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_assigned; i++)
+        for (size_t k = 0; k < s->problem->n_groups; k++)
+            n += s->assigned[i].mix[k];
+    *out = (struct gs_solution){.members = arena_array(s->arena, struct gs_placed, n)};
+    for (size_t i = 0; i < s->n_assigned; i++) {
+        struct assigned *one = &s->assigned[i];
+        struct gs_solution part = {0};
+
+        if (search_node(s, one->class->nodes[one->node], one->class->memo, one->mix, s->arena, &part) != GS_FOUND)
+            return GS_BUDGET;
+        if (part.n_members)
+            memcpy(out->members + out->n_members, part.members, part.n_members * sizeof(*part.members));
+        out->n_members += part.n_members;
+    }
+    return GS_FOUND;
+}
+
+static void order_kinds(struct by_classes *s)
+{
+    s->order = arena_array(s->arena, uint32_t, s->problem->n_groups);
+    gang_order_kinds(s->gang, s->problem, s->order);
+}
+
+static void release(struct by_classes *s)
+{
+    for (size_t c = 0; c < s->n_classes; c++)
+        gs_memo_free(s->classes[c].memo);
+    gs_memo_free(s->dead_ends);
+    free(s->classes);
+    free(s->assigned);
+}
+
+uint32_t gang_most_by_classes(struct gang *gang, struct gs_problem *problem, size_t kind)
+{
+    struct by_classes s = {.gang = gang, .problem = problem, .arena = &gang->work, .dead_ends = gs_memo_new()};
+    uint64_t total = 0;
+
+    find_classes(&s);
+    order_kinds(&s);
+    for (size_t c = 0; c < s.n_classes && total < gang->kinds[kind].n_members; c++)
+        total += (uint64_t)class_most(&s, &s.classes[c], kind) * s.classes[c].n_nodes;
+    release(&s);
+    return total < gang->kinds[kind].n_members ? (uint32_t)total : gang->kinds[kind].n_members;
+}
+
+enum gs_outcome gang_by_classes(struct gang *gang, struct gs_problem *problem, struct gs_solution *out)
+{
+    struct by_classes s = {.gang = gang, .problem = problem, .arena = &gang->work, .dead_ends = gs_memo_new()};
+    enum gs_outcome outcome;
+
+    find_classes(&s);
+    order_kinds(&s);
+    outcome = problem->n_groups == 1 ? solve_one(&s) : solve_many(&s);
+    if (outcome == GS_FOUND)
+        outcome = collect(&s, out);
+    release(&s);
+    return outcome;
+}
