@@ -31,7 +31,7 @@ static const char *const modes[] = {"ExactCount", "All", NULL};
         {.name = "tolerations", FIELD_OBJECTS, .of = &device_toleration_fields},                                       \
         {.name = "capacity", FIELD_OBJECT, .of = &capacity_fields},                                                    \
     {                                                                                                                  \
-        .name = "derivedAttributes", FIELD_LIST                                                                                \
+        .name = "derivedAttributes", FIELD_LIST                                                                        \
     }
 
 static const struct field exact_rows[] = {
@@ -115,7 +115,7 @@ static const struct fields config_fields = FIELDS(config_rows);
     {.name = "requests", FIELD_OBJECTS, .of = &(of_requests)},                                                         \
         {.name = "constraints", FIELD_OBJECTS, .of = &constraint_fields},                                              \
     {                                                                                                                  \
-        .name = "config", FIELD_OBJECTS, .of = &config_fields                                                                  \
+        .name = "config", FIELD_OBJECTS, .of = &config_fields                                                          \
     }
 
 static const struct field devices_rows[] = {DEVICE_ROWS(request_fields)};
@@ -136,7 +136,7 @@ static const struct fields claim_metadata_fields = FIELDS(claim_metadata_rows);
 #define TEMPLATE_SPEC_ROWS(of_spec)                                                                                    \
     {.name = "metadata", FIELD_OBJECT, .of = &claim_metadata_fields},                                                  \
     {                                                                                                                  \
-        .name = "spec", FIELD_OBJECT, .of = &(of_spec), .required = true                                                       \
+        .name = "spec", FIELD_OBJECT, .of = &(of_spec), .required = true                                               \
     }
 
 static const struct field template_spec_rows[] = {TEMPLATE_SPEC_ROWS(claim_spec_fields)};
@@ -158,7 +158,7 @@ static int status_check(json_t *status, struct error *err)
         {.name = "metadata", FIELD_OBJECT, .of = &object_metadata_fields, .required = true},                           \
         {.name = "spec", FIELD_OBJECT, .of = &(of_spec), .required = true},                                            \
     {                                                                                                                  \
-        .name = "status", FIELD_MAP, .check = status_check                                                                     \
+        .name = "status", FIELD_MAP, .check = status_check                                                             \
     }
 
 static const struct field claim_rows[] = {OBJECT_ROWS(claim_spec_fields)};

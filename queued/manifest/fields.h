@@ -69,10 +69,6 @@ const char *closest_name(const char *word, const char *(*name_of)(const void *ct
 /* What a JSON value is, for messages: "a number". */
 const char *json_kind(const json_t *value);
 
-/* Go's duration text ("1h30m", "90s", "1.5h") as milliseconds, rounded up; false when it is none or out of range.
- * Source: the documentation of time.ParseDuration. */
-bool duration_parse(const char *text, int64_t *out_ms);
-
 /* ---- tables that several kinds use (pod_fields.c, claim_fields.c) ---- */
 
 extern const struct fields job_metadata_fields;    /* of what is submitted: name or generateName, labels, annotations */

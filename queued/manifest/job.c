@@ -7,6 +7,7 @@
 
 #include "allocator/base/str.h"
 #include "queued/manifest/decode.h"
+#include "queued/manifest/duration.h"
 #include "queued/manifest/fields.h"
 
 #include "allocator/base/banned.h"

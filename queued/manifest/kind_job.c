@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "queued/manifest/decode.h"
+#include "queued/manifest/duration.h"
 #include "queued/manifest/fields.h"
 
 #include "allocator/base/banned.h"
@@ -38,7 +39,7 @@ static const char *const job_managers[] = {"kubernetes.io/job-controller", NULL}
         {.name = "template", FIELD_OBJECT, .of = &pod_template_fields, .required = true},                              \
         {.name = "managedBy", FIELD_STRING, .one_of = job_managers, .refused = "another controller would run it"},     \
     {                                                                                                                  \
-        .name = "activeDeadlineSeconds", FIELD_INT, .min = 1, .max = INT32_MAX                                                 \
+        .name = "activeDeadlineSeconds", FIELD_INT, .min = 1, .max = INT32_MAX                                         \
     }
 
 static const struct field job_spec_rows[] = {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queued/manifest/decode.h"
+#include "queued/manifest/duration.h"
 #include "queued/manifest/fields.h"
 
 #include "allocator/base/banned.h"

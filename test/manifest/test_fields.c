@@ -1,5 +1,6 @@
 #include "test/support/cmocka.h"
 
+#include "queued/manifest/duration.h"
 #include "queued/manifest/fields.h"
 
 static const struct duration_case {
