@@ -120,16 +120,18 @@ struct resource_amount {
 
 /* ---- slices ---- */
 
-enum { POLICY_NONE, POLICY_VALUES, POLICY_RANGE, POLICY_DEFAULT_ONLY };
-struct capacity {
-    const char *key; /* symbol */
-    struct quantity value;
-    bool has_policy, has_default, has_range, has_max, has_step;
-    struct quantity fallback; /* the policy's default */
+struct request_policy {
+    bool has_default, has_range, has_min, has_max, has_step;
+    struct quantity fallback; /* the default */
     const struct quantity *valid;
     size_t n_valid;
     struct quantity min, max, step;
-    uint64_t hash; /* of all of it */
+};
+struct capacity {
+    const char *key; /* symbol */
+    struct quantity value;
+    const struct request_policy *policy; /* NULL: none */
+    uint64_t hash;                       /* of all of it */
 };
 
 struct counter {
@@ -160,6 +162,7 @@ struct device {
     const char *node_name;                /* NULL when absent or empty */
     const struct node_selector *selector; /* NULL when absent */
     struct string_list binding, binding_failure;
+    struct digest digest; /* of what CEL sees of it, apart from the driver */
 };
 
 struct slice {
@@ -202,6 +205,11 @@ struct pool_device {
     size_t n_rule_taints;
 };
 
+struct counter_use {
+    uint32_t counter; /* index into the view's totals */
+    struct quantity amount;
+};
+
 struct pool_view;
 struct pool {
     atomic_uint refs;
@@ -232,6 +240,11 @@ struct pool_view {
     size_t n_counted;
     const struct counter_set *const *sets;
     size_t n_sets;
+    /* The counters of all sets in one row, and what each device takes of them. */
+    const struct quantity *totals;
+    size_t n_counters;
+    const uint32_t *use_start; /* n_devices + n_counted + 1: where the uses of devices, then of counted ones begin */
+    const struct counter_use *uses;
 };
 
 /* ---- nodes ---- */
@@ -399,14 +412,13 @@ struct behaviour {
     bool uses_incomplete;   /* ExactCount takes devices of incomplete pools, counted per node; invalid ones are FATAL */
     bool counters_in_slice; /* counter sets belong to the slice that has them */
     bool counter_slices_everywhere; /* whatever node a counter slice names */
-    bool sorts_slices;
-    bool leaks_counters;        /* B1, B2, B6 */
-    bool mixes_pool_names;      /* B3 */
-    bool distinct_per_request;  /* B4 */
-    bool distinct_by_identity;  /* B14 */
-    bool alternatives_mixed_up; /* B7 */
-    bool shares_count;          /* shares count as allocated for counters */
-    bool bare_shares_count;     /* also those known by id only (B8) */
+    bool leaks_counters;            /* B1, B2, B6 */
+    bool mixes_pool_names;          /* B3 */
+    bool distinct_per_request;      /* B4 */
+    bool distinct_by_identity;      /* B14 */
+    bool alternatives_mixed_up;     /* B7 */
+    bool shares_count;              /* shares count as allocated for counters */
+    bool bare_shares_count;         /* also those known by id only (B8) */
     bool shares_skip_counters;
     bool all_skips_used_up;    /* All leaves out devices with too little remaining capacity */
     bool capacity_errors_skip; /* an unrepresentable amount skips the device */
@@ -429,6 +441,8 @@ const struct node *snapshot_find_node(const struct snapshot *snapshot, const cha
 const uint32_t *snapshot_sorted_nodes(const struct snapshot *snapshot, size_t *out_n);
 const struct pool *snapshot_pool(const struct snapshot *snapshot, uint32_t slot); /* NULL when gone */
 uint32_t snapshot_pool_slots(const struct snapshot *snapshot);
+/* Slots of all pools in the order of driver and name. */
+const uint32_t *snapshot_sorted_pools(const struct snapshot *snapshot, size_t *out_n);
 const struct pool *snapshot_find_pool(const struct snapshot *snapshot, const char *driver, const char *name);
 /* Slots of the pools that have slices without nodeName: candidates on every node. */
 const uint32_t *snapshot_global_pools(const struct snapshot *snapshot, size_t *out_n);
@@ -440,6 +454,10 @@ const struct cluster_claim *snapshot_find_claim(const struct snapshot *snapshot,
 void snapshot_each_claim(const struct snapshot *snapshot, void (*each)(void *ctx, const struct cluster_claim *claim),
                          void *ctx);
 const struct namespace_info *snapshot_find_namespace(const struct snapshot *snapshot, const char *name);
+
+/* Whether a device belongs to what the matcher counts; an evaluation error is no match. */
+bool device_matches(const struct snapshot *snapshot, const struct device_matcher *matcher, const char *driver,
+                    const struct device *device);
 
 /* ---- ledgers: what if these were taken too ---- */
 
@@ -456,6 +474,10 @@ void ledger_rollback(struct ledger *ledger, size_t mark);
 void ledger_empty(struct ledger *ledger);
 /* Take the devices of an allocation (admin access takes nothing). */
 void ledger_take(struct ledger *ledger, const struct allocation *allocation);
+/* Take all devices and pods of a placement. */
+void ledger_place(struct ledger *ledger, const struct placement *placement);
+/* The snapshot with what the ledger says; one reference for the caller. */
+struct snapshot *ledger_to_snapshot(const struct ledger *ledger);
 /* Give back what a claim of the cluster holds: "what if it ended?" */
 void ledger_give_back(struct ledger *ledger, const struct cluster_claim *claim);
 /* Let a node carry one more pod (without its devices). */

@@ -1,0 +1,102 @@
+/* allocator/shape.h - internal: the insides of shapes and benches, for the search and its parts. */
+#ifndef QUEUED_ALLOCATOR_SHAPE_H
+#define QUEUED_ALLOCATOR_SHAPE_H
+
+#include "allocator/cache.h"
+#include "allocator/inventory.h"
+
+struct ask { /* a shape_ask and what is known about it before any node is seen */
+    struct shape_ask view;
+    const struct claim_ask *ask;
+    const struct device_class *device_class;
+    size_t claim, request, alternative;
+    struct expression **expressions; /* of the class, then of the request */
+    size_t n_expressions;
+    const char *problem; /* FATAL when preparation gets here, or NULL */
+    const char *label;   /* "claim c, request r/s", for messages */
+};
+
+struct request {
+    const struct claim_request *request;
+    size_t first_ask, n_asks;
+    bool is_list;
+    const char *problem;
+};
+
+struct claim_shape {
+    const struct claim *claim;
+    const struct request *requests;
+    size_t n_requests;
+    const char *problem; /* of its constraints */
+};
+
+struct shape {
+    const struct snapshot *snapshot;
+    const struct features *features;
+    const struct behaviour *behaviour;
+    struct arena arena;
+    struct claim_shape *claims;
+    size_t n_claims;
+    struct ask *asks;
+    size_t n_asks;
+    const char **attributes; /* that constraints look at */
+    size_t n_attributes;
+    bool has_derived, has_all;
+    bool costly; /* some search of it was long: signatures pay */
+    struct digest question;
+    struct memo *memo; /* NULL until used */
+    struct arena scratch;
+};
+
+/* What a bench knows beside its public part. Filled lazily; one thread. */
+struct bench_table {
+    struct bench bench;            /* first */
+    const struct device_use **use; /* per offer */
+    uint8_t *selects;              /* [offer * n_asks + ask]: enum selectable + 1, 0 unknown */
+    bool has_kinds, plain;
+    bool has_counters; /* some offer consumes counters */
+    const struct ledger *ledger;
+    struct arena *arena;
+};
+static inline struct bench_table *bench_table(const struct bench *bench)
+{
+    return (struct bench_table *)bench;
+}
+
+/* The attribute by the name of a constraint: qualified first, then bare in the device's own domain (6.2); or NULL. */
+const struct attribute *attribute_find(const char *driver, const struct device *device, const char *name);
+/* The kinds of all offers. */
+void bench_kinds(struct shape *shape, const struct bench *bench);
+/* Whether a taint that the ask does not tolerate keeps the device away (section 8). */
+bool ask_is_blocked(const struct shape *shape, const struct claim_ask *ask, const struct pool_device *device);
+
+/* ---- capacity.c ---- */
+
+enum capacity_state { CAPACITY_OK, CAPACITY_MISSING, CAPACITY_ERROR };
+/* What an ask consumes of a device: one amount per capacity of the device, whatever is in use (10.2, 10.3).
+ * MISSING: it names a capacity that the device does not have, or breaks a policy. */
+enum capacity_state capacity_consumption(const struct shape *shape, const struct claim_ask *ask,
+                                         const struct device *device, struct arena *arena, const struct quantity **out,
+                                         const char **out_message);
+
+/* ---- constraint.c ---- */
+
+struct constraint;
+struct constraint *constraints_new(const struct shape *shape, const struct claim *claim, struct arena *arena);
+/* Let constraint i see a pick; false: it refuses. */
+bool constraint_add(struct constraint *constraints, size_t i, const char *request, const char *alternative,
+                    const char *driver, const struct device *device, struct arena *scratch);
+void constraint_remove(struct constraint *constraints, size_t i, const char *request, const char *alternative);
+
+/* ---- result.c ---- */
+
+struct chosen {
+    const struct slice *slice;
+    const struct pool *pool;
+    uint32_t index; /* in the pool */
+    size_t claim, request, alternative;
+};
+int allocations_build(struct shape *shape, const struct node *node, const struct chosen *chosen, size_t n,
+                      struct arena *arena, struct allocation **out, const char **out_message);
+
+#endif
