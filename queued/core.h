@@ -1,8 +1,8 @@
 /* queued/core.h - all that the api (and main) may know of the server: commands that change, queries that read.
  *
- * One loop thread owns all state. A command is validated and recorded in the current turn; its reply comes after the turn's
- * transaction is durable (store/), never before and never from inside the call. A query answers at once from memory.
- * Both speak in JSON of the shapes in api/README.md. Loop thread only. */
+ * One loop thread owns all state. A command is validated and recorded in the current turn; its reply comes after the
+ * turn's transaction is durable (store/), never before and never from inside the call. A query answers at once from
+ * memory. Both speak in JSON of the shapes in api/README.md. Loop thread only. */
 #ifndef QUEUED_CORE_H
 #define QUEUED_CORE_H
 
@@ -26,20 +26,25 @@ struct core_options {
     struct cluster *cluster; /* borrowed, not started yet */
     struct clock *clock;     /* borrowed */
     int release;             /* Kubernetes 1.x of the cluster; 0: as the cluster says */
-    /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg) on
-     * the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
+    /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg)
+     * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
     void *run_ctx;
-    int64_t launch_timeout_ms;    /* from ungated to all running; default 300,000 */
-    int64_t reconcile_period_ms;  /* default 30,000 */
-    int crash_at;                 /* end the process with SIGKILL before the n-th effect (1..); 0: never; tests and demos */
+    int64_t launch_timeout_ms;   /* from ungated to all running; default 300,000 */
+    int64_t reconcile_period_ms; /* default 30,000 */
+    int crash_at;             /* end the process with SIGKILL before the n-th effect (1..); 0: never; tests and demos.
+                               * Effects are commits and calls to the cluster. */
+    void (*crash)(void *ctx); /* instead of SIGKILL: afterwards the core does nothing any more and can only be freed */
+    void *crash_ctx;
 };
 
 /* Load all state from the store and begin: starts the cluster's stream, reconciles when it is synced. */
 MUST_CHECK int core_new(const struct core_options *options, struct core **out, struct error *err);
-/* Stop planning and free; nothing in the cluster changes. */
+/* Free; nothing in the cluster changes. A planning round must not be on its way any more (worker_free first). Requests
+ * to the cluster may be: after this the cluster must only be freed, and not call back from that. */
 void core_free(struct core *core);
-/* End the turn that commands began: commit, act, answer. main calls it once per turn of the loop, tests when they like. */
+/* End the turn that commands began: commit, act, answer. main calls it once per turn of the loop, tests when they like.
+ */
 void core_end_turn(struct core *core);
 /* Nothing in flight: no planning round, no effect, no reply. For virtual time. */
 bool core_is_idle(const struct core *core);
@@ -52,16 +57,16 @@ bool role_find(const char *name, enum role *out);
 
 struct caller {
     enum role role;
-    const char *name;          /* the user that jobs belong to */
-    const json_t *queues;      /* array of queue names that it may use, or NULL: all */
+    const char *name;     /* the user that jobs belong to */
+    const json_t *queues; /* array of queue names that it may use, or NULL: all */
 };
 
 /* ---- commands ---- */
 
 struct core_reply {
-    const struct error *err;   /* NULL on success */
-    const json_t *problems;    /* for a refused submission: [{"document", "field", "detail"}], or NULL */
-    const json_t *body;        /* the changed object(s), borrowed; NULL where there is none */
+    const struct error *err; /* NULL on success */
+    const json_t *problems;  /* for a refused submission: [{"document", "field", "detail"}], or NULL */
+    const json_t *body;      /* the changed object(s), borrowed; NULL where there is none */
 };
 typedef void core_reply_fn(void *ctx, const struct core_reply *reply);
 
@@ -79,8 +84,10 @@ enum job_action { JOB_ACTION_CANCEL, JOB_ACTION_HOLD, JOB_ACTION_RELEASE, JOB_AC
 void core_job_action(struct core *core, const struct caller *caller, const char *job, enum job_action action,
                      core_reply_fn *reply, void *ctx);
 /* Queues, resources, priority classes: array of documents; all or none. Administrators only. */
-void core_apply(struct core *core, const struct caller *caller, const json_t *documents, core_reply_fn *reply, void *ctx);
-void core_delete_queue(struct core *core, const struct caller *caller, const char *queue, core_reply_fn *reply, void *ctx);
+void core_apply(struct core *core, const struct caller *caller, const json_t *documents, core_reply_fn *reply,
+                void *ctx);
+void core_delete_queue(struct core *core, const struct caller *caller, const char *queue, core_reply_fn *reply,
+                       void *ctx);
 /* Body {"token": text, "id", ...}; the text is told this once, only its hash is stored. */
 void core_create_token(struct core *core, const struct caller *caller, const json_t *request, core_reply_fn *reply,
                        void *ctx);
@@ -90,11 +97,12 @@ void core_delete_token(struct core *core, const struct caller *caller, const cha
 
 struct job_filter {
     const char *state, *queue, *user, *ns, *label; /* NULL: any; label is "key=value" */
-    int64_t after;  /* id of the last job seen; 0: from the first */
-    size_t limit;   /* 1 .. 1000 */
+    int64_t after;                                 /* id of the last job seen; 0: from the first */
+    size_t limit;                                  /* 1 .. 1000 */
 };
 json_t *core_jobs(struct core *core, const struct caller *caller, const struct job_filter *filter, struct error *err);
-/* `job` is an id ("17"), a name, or namespace/name; of several jobs with the name the newest that has not ended, else the newest. */
+/* `job` is an id ("17"), a name, or namespace/name; of several jobs with the name the newest that has not ended, else
+ * the newest. */
 json_t *core_job(struct core *core, const struct caller *caller, const char *job, struct error *err);
 json_t *core_explain(struct core *core, const struct caller *caller, const char *job, struct error *err);
 json_t *core_events(struct core *core, const struct caller *caller, const char *job, int64_t after, size_t limit,
@@ -112,8 +120,8 @@ struct core_watch;
 struct core_watch *core_watch_new(struct core *core, void (*changed)(void *ctx), void *ctx);
 void core_watch_free(struct core_watch *watch);
 
-/* Who a bearer token belongs to. Constant time in the token. Returns 0, or -1 with ERR_DENIED. The caller's strings live
- * until the token changes. */
+/* Who a bearer token belongs to. Constant time in the token. Returns 0, or -1 with ERR_DENIED. The caller's strings
+ * live until the token changes. */
 MUST_CHECK int core_authenticate(struct core *core, const char *token, struct caller *out, struct error *err);
 
 /* Member logs through the cluster: body is a JSON string. member is "group-index" or NULL for the first. */

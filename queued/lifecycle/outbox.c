@@ -195,6 +195,11 @@ bool outbox_effect(struct outbox *outbox)
     return false;
 }
 
+bool outbox_is_dead(const struct outbox *outbox)
+{
+    return outbox->is_dead;
+}
+
 int outbox_n_effects(const struct outbox *outbox)
 {
     return outbox->n_effects;

@@ -68,6 +68,7 @@ bool outbox_is_idle(const struct outbox *outbox);
 
 /* An effect is about to happen: returns false when the process is meant to be dead by now. */
 bool outbox_effect(struct outbox *outbox);
+bool outbox_is_dead(const struct outbox *outbox);
 int outbox_n_effects(const struct outbox *outbox);
 
 #endif

@@ -1,0 +1,288 @@
+#include "queued/core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/base/invariant.h"
+#include "allocator/base/mem.h"
+#include "queued/internal.h"
+#include "queued/log.h"
+#include "store/rows.h"
+#include "store/store.h"
+
+#include "allocator/base/banned.h"
+
+#define DEFAULT_LAUNCH_TIMEOUT_MS   300000
+#define DEFAULT_RECONCILE_PERIOD_MS 30000
+#define KEY_LIFE_MS                 (24 * 3600 * 1000) /* how long an idempotency key is remembered */
+
+static const char *text(const json_t *object, const char *a, const char *b)
+{
+    return json_string_value(json_object_get(json_object_get(object, a), b));
+}
+
+/* ---- the cluster's stream ---- */
+
+static bool is_ours(const json_t *object)
+{
+    return json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB) != NULL;
+}
+
+static char *key_of(const json_t *object)
+{
+    const char *ns = text(object, "metadata", "namespace");
+    BUF key = {0};
+
+    buf_addf(&key, "%s/%s/%s", json_string_value(json_object_get(object, "kind")), ns ? ns : "",
+             text(object, "metadata", "name"));
+    return buf_take(&key);
+}
+
+static void on_changed(void *ctx, enum cluster_change change, const json_t *object)
+{
+    struct core *core = ctx;
+    bool is_gone = change == CLUSTER_GONE;
+
+    core->is_changed = true;
+    if (is_ours(object)) {
+        char *key = key_of(object);
+
+        if (is_gone)
+            json_object_del(core->ours, key);
+        else
+            json_object_set(core->ours, key, (json_t *)(uintptr_t)object);
+        free(key);
+        lifecycle_observe(core->lifecycle, object, is_gone); /* comes back through on_assume */
+    } else if (is_gone) {
+        world_remove(core->world, json_string_value(json_object_get(object, "kind")),
+                     text(object, "metadata", "namespace"), text(object, "metadata", "name"));
+    } else {
+        world_put(core->world, object, false);
+    }
+}
+
+static void on_synced(void *ctx)
+{
+    struct core *core = ctx;
+
+    core->is_synced = true;
+    core->cluster_lost = (struct error){0};
+    core->wants_plan = true;
+    lifecycle_stream_synced(core->lifecycle); /* first: it puts what is planned, so that the sweep spares it */
+    world_stream_synced(core->world);
+    lifecycle_reconcile(core->lifecycle);
+    core->is_changed = true;
+    log_info("cluster.synced");
+}
+
+static void on_lost(void *ctx, const struct error *err)
+{
+    struct core *core = ctx;
+
+    core->is_synced = false;
+    core->cluster_lost = *err;
+    json_object_clear(core->ours);
+    lifecycle_stream_lost(core->lifecycle);
+    world_stream_lost(core->world);
+    core->is_changed = true;
+    log_warn("cluster.lost", LOG_STR("why", err->text));
+}
+
+static void on_assume(void *ctx, const char *kind, const char *ns, const char *name, const json_t *object)
+{
+    struct core *core = ctx;
+
+    if (object)
+        world_put(core->world, object, true);
+    else
+        world_remove(core->world, kind, ns, name);
+}
+
+static void on_job_changed(void *ctx, const struct job *job)
+{
+    struct core *core = ctx;
+
+    (void)job;
+    core->is_changed = true;
+}
+
+static void on_call_done(void *ctx, const struct call_result *result)
+{
+    struct core *core = ctx;
+
+    lifecycle_call_done(core->lifecycle, result);
+    core->is_changed = true;
+}
+
+static void on_reconcile(void *ctx)
+{
+    struct core *core = ctx;
+
+    if (!core->degraded.code)
+        store_keys_expire(core->options.store, core_now_ms(core) - KEY_LIFE_MS);
+    lifecycle_reconcile(core->lifecycle);
+    clock_timer_set(core->reconcile_timer, core_now_ms(core) + core->options.reconcile_period_ms);
+}
+
+static void on_due(void *ctx)
+{
+    (void)ctx; /* the turn that follows looks at the clock */
+}
+
+/* ---- loading ---- */
+
+/* What the stream has told of our objects stands in core->ours: a new lifecycle learns it from there. */
+static void tell_again(struct core *core)
+{
+    const char *key;
+    json_t *object;
+
+    json_object_foreach(core->ours, key, object) lifecycle_observe(core->lifecycle, object, false);
+    if (core->is_synced)
+        lifecycle_stream_synced(core->lifecycle);
+}
+
+int core_load(struct core *core, struct error *err)
+{
+    struct lifecycle_options options = {
+        .store = core->options.store,
+        .outbox = core->outbox,
+        .clock = core->options.clock,
+        .launch_timeout_ms = core->options.launch_timeout_ms,
+        .ctx = core,
+        .assume = on_assume,
+        .changed = on_job_changed,
+    };
+    struct lifecycle *lifecycle = NULL;
+    struct book *book;
+
+    if (book_load(core->options.store, &book, err) < 0)
+        return -1;
+    if (lifecycle_new(&options, &lifecycle, err) < 0 || tokens_load(core, err) < 0) {
+        lifecycle_free(lifecycle);
+        book_unref(book);
+        return -1;
+    }
+    book_unref(core->book);
+    lifecycle_free(core->lifecycle);
+    core->book = book;
+    core->lifecycle = lifecycle;
+    core->epoch++;
+    core->wants_plan = true;
+    lifecycle_assume_all(lifecycle);
+    tell_again(core);
+    return 0;
+}
+
+/* ---- beginning and end ---- */
+
+static int release_of(const struct core *core)
+{
+    json_t *described;
+    const char *version;
+    int minor = 0;
+
+    if (core->options.release)
+        return core->options.release;
+    described = core->options.cluster->ops->describe(core->options.cluster);
+    version = json_string_value(json_object_get(described, "version"));
+    if (version && strncmp(version, "1.", 2) == 0)
+        minor = (int)strtol(version + 2, NULL, 10);
+    json_decref(described);
+    return minor;
+}
+
+static void set_up(struct core *core)
+{
+    struct outbox_options outbox = {.cluster = core->options.cluster,
+                                    .done = on_call_done,
+                                    .ctx = core,
+                                    .crash_at = core->options.crash_at,
+                                    .crash = core->options.crash,
+                                    .crash_ctx = core->options.crash_ctx};
+    struct features features = features_default(release_of(core));
+
+    if (!core->options.launch_timeout_ms)
+        core->options.launch_timeout_ms = DEFAULT_LAUNCH_TIMEOUT_MS;
+    if (!core->options.reconcile_period_ms)
+        core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
+    core->outbox = outbox_new(&outbox);
+    core->world = world_new(&features);
+    core->ours = json_object();
+    core->due_timer = clock_timer_new(core->options.clock, on_due, core);
+    core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
+    core->probe_timer = clock_timer_new(core->options.clock, core_probe, core);
+}
+
+int core_new(const struct core_options *options, struct core **out, struct error *err)
+{
+    static const struct cluster_listener callbacks = {.changed = on_changed, .synced = on_synced, .lost = on_lost};
+    struct core *core = mem_new(struct core);
+    struct cluster_listener listener = callbacks;
+
+    core->options = *options;
+    set_up(core);
+    if (core_load(core, err) < 0) {
+        core_free(core);
+        return -1;
+    }
+    clock_timer_set(core->reconcile_timer, core_now_ms(core) + core->options.reconcile_period_ms);
+    listener.ctx = core;
+    core->listener = listener;
+    core->options.cluster->ops->start(core->options.cluster, &core->listener);
+    *out = core;
+    return 0;
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    planner_round_free(core->round);
+    replies_free(core);
+    for (struct core_watch *watch = core->watches, *next; watch; watch = next) {
+        next = watch->next;
+        free(watch);
+    }
+    tokens_free(core);
+    lifecycle_free(core->lifecycle);
+    book_unref(core->book);
+    outbox_free(core->outbox);
+    world_free(core->world);
+    json_decref(core->ours);
+    clock_timer_free(core->due_timer);
+    clock_timer_free(core->reconcile_timer);
+    clock_timer_free(core->probe_timer);
+    store_rollback(core->options.store);
+    free(core);
+}
+
+/* ---- watches ---- */
+
+struct core_watch *core_watch_new(struct core *core, void (*changed)(void *ctx), void *ctx)
+{
+    struct core_watch *watch = mem_new(struct core_watch);
+
+    watch->core = core;
+    watch->changed = changed;
+    watch->ctx = ctx;
+    watch->next = core->watches;
+    core->watches = watch;
+    return watch;
+}
+
+void core_watch_free(struct core_watch *watch)
+{
+    struct core_watch **at;
+
+    if (!watch)
+        return;
+    if (watch->core->is_telling) { /* the list is being walked: turn.c sweeps it afterwards */
+        watch->is_removed = true;
+        return;
+    }
+    for (at = &watch->core->watches; *at != watch; at = &(*at)->next)
+        INVARIANT(*at);
+    *at = watch->next;
+    free(watch);
+}

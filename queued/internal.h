@@ -1,0 +1,133 @@
+/* queued/internal.h - what the files of the core share. */
+#ifndef QUEUED_CORE_INTERNAL_H
+#define QUEUED_CORE_INTERNAL_H
+
+#include "queued/book.h"
+#include "queued/clock.h"
+#include "queued/core.h"
+#include "queued/lifecycle/lifecycle.h"
+#include "queued/world.h"
+
+struct planner_round;
+
+/* An answer that waits for the turn's commit. */
+struct pending_reply {
+    core_reply_fn *fn;
+    void *ctx;
+    struct error err; /* code ERR_NONE: success */
+    json_t *problems, *body;
+};
+
+struct core_token {
+    int64_t id;
+    char *name;
+    enum role role;
+    json_t *queues; /* or NULL: all */
+    unsigned char hash[32];
+    int64_t created_ms;
+};
+
+struct core_watch {
+    struct core *core;
+    struct core_watch *next;
+    void (*changed)(void *ctx);
+    void *ctx;
+    bool is_removed; /* taken away while the watches are being told */
+};
+
+struct core {
+    struct core_options options;
+    struct outbox *outbox;
+    struct world *world;
+
+    /* What a restart reads from the store; made anew as a whole by core_load(). */
+    struct lifecycle *lifecycle;
+    struct book *book;
+    struct core_token *tokens;
+    size_t n_tokens;
+    uint64_t epoch; /* of this load: a plan of another one is void */
+
+    json_t *ours; /* objects with our labels as the stream told them: "Kind/ns/name" -> object */
+    bool is_synced;
+    struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */
+    struct error degraded;     /* why nothing can be recorded; code ERR_NONE while all is well */
+
+    struct planner_round *round; /* on its way, or come back and not applied yet */
+    bool is_round_back;
+    bool wants_plan;
+    uint64_t planned_version; /* of the world, in the last round */
+
+    struct pending_reply *replies;
+    size_t n_replies, cap_replies;
+    struct core_watch *watches;
+    bool is_telling;
+    bool is_changed; /* something that a watch may show */
+    bool is_in_turn;
+
+    struct cluster_listener listener;
+    struct clock_timer *due_timer, *reconcile_timer, *probe_timer;
+};
+
+static inline int64_t core_now_ms(const struct core *core)
+{
+    return clock_now_ms(core->options.clock);
+}
+
+/* ---- core.c ---- */
+
+/* Read everything from the store and bring it together with what the cluster has told. */
+MUST_CHECK int core_load(struct core *core, struct error *err);
+
+/* ---- turn.c ---- */
+
+/* Answer after the commit. The first takes the references; problems and body may be NULL. */
+void reply_with(struct core *core, core_reply_fn *fn, void *ctx, json_t *body);
+void reply_error(struct core *core, core_reply_fn *fn, void *ctx, const struct error *err);
+void reply_problems(struct core *core, core_reply_fn *fn, void *ctx, const struct error *err, json_t *problems);
+void replies_free(struct core *core);
+/* Commands only while the store can record them: else -1 with ERR_UNAVAILABLE. */
+MUST_CHECK int core_check_writable(const struct core *core, struct error *err);
+void core_probe(void *ctx);
+
+/* ---- planner.c ---- */
+
+/* Begin a round if one is wanted and makes sense; a plan that has come back is applied by planner_apply() in the next
+ * turn. */
+void planner_start(struct core *core);
+void planner_apply(struct core *core);
+void planner_round_free(struct planner_round *round);
+/* Would these jobs, that are not recorded, start now? One explanation per job, new references in an array. */
+json_t *planner_predict(struct core *core, struct blueprint *const *blueprints, const size_t *queues,
+                        const int64_t *priorities, size_t n);
+
+/* ---- access.c ---- */
+
+bool caller_sees_queue(const struct caller *caller, const char *queue);
+MUST_CHECK int caller_needs(const struct caller *caller, enum role role, struct error *err);
+/* Find a job for reading, or for acting on it (its owner, a queue's administrator, an administrator). */
+struct job *caller_find_job(struct core *core, const struct caller *caller, const char *name, struct error *err);
+struct job *caller_find_job_to_change(struct core *core, const struct caller *caller, const char *name,
+                                      struct error *err);
+
+/* ---- views ---- */
+
+json_t *when_view(int64_t ms); /* RFC 3339, UTC, milliseconds */
+json_t *job_view(const struct core *core, const struct job *job);
+json_t *job_explanation(const struct core *core, const struct job *job);
+json_t *token_view(const struct core_token *token);
+json_t *queue_view(const struct core *core, size_t queue);
+/* Totals of each resource now: n_resources amounts, to free(). */
+struct plan_resource *resources_now(const struct book *book, const struct snapshot *snapshot);
+
+/* ---- the input of a planning round (input.c) ---- */
+
+/* What runs, as admission counts it: charges by resource of the book. In `arena`. */
+const struct plan_running *running_now(const struct core *core, const struct book *book, struct arena *arena,
+                                       size_t *out_n);
+
+/* ---- tokens.c ---- */
+
+MUST_CHECK int tokens_load(struct core *core, struct error *err);
+void tokens_free(struct core *core);
+
+#endif

@@ -1,0 +1,87 @@
+/* Devices, nodes and the state of the server as the API shows them (api/README.md). */
+#include <stdlib.h>
+
+#include "queued/internal.h"
+
+#include "allocator/base/banned.h"
+
+struct device_list {
+    const struct core *core;
+    const struct snapshot *snapshot;
+    json_t *items;
+};
+
+/* The label is text that anybody could have written: a number, or nobody's. */
+static json_t *job_of_label(const char *label)
+{
+    char *end;
+    long long id = label ? strtoll(label, &end, 10) : 0;
+
+    return label && *end == '\0' && id > 0 ? json_integer(id) : json_null();
+}
+
+static void add_device(void *ctx, const struct device_view *device)
+{
+    struct device_list *list = ctx;
+    json_t *view = json_pack("{s:s?, s:s, s:s, s:s, s:s, s:s?, s:o}", "node", device->node, "driver", device->driver,
+                             "pool", device->pool, "name", device->name, "state", device->state, "claim", device->claim,
+                             "job", job_of_label(device->pod_job));
+    json_t *more = snapshot_device_json(list->snapshot, device->driver, device->pool, device->name);
+
+    json_object_update_missing(view, more);
+    json_decref(more);
+    json_array_append_new(list->items, view);
+}
+
+json_t *core_devices(struct core *core, const struct caller *caller, struct error *err)
+{
+    struct snapshot *snapshot;
+    struct device_list list = {.core = core};
+
+    if (caller_needs(caller, ROLE_VIEWER, err) < 0)
+        return NULL;
+    snapshot = world_snapshot(core->world);
+    list.snapshot = snapshot;
+    list.items = json_array();
+    snapshot_each_device(snapshot, add_device, &list);
+    snapshot_unref(snapshot);
+    return json_pack("{s:o}", "items", list.items);
+}
+
+json_t *core_nodes(struct core *core, const struct caller *caller, struct error *err)
+{
+    struct snapshot *snapshot;
+    json_t *nodes;
+
+    if (caller_needs(caller, ROLE_VIEWER, err) < 0)
+        return NULL;
+    snapshot = world_snapshot(core->world);
+    nodes = snapshot_nodes_json(snapshot);
+    snapshot_unref(snapshot);
+    return json_pack("{s:o}", "items", nodes);
+}
+
+static json_t *counts(const struct core *core)
+{
+    const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
+    json_int_t n[JOB_STATE_COUNT] = {0};
+    json_t *view = json_object();
+
+    for (size_t i = 0; i < jobs->n; i++)
+        n[jobs->items[i]->state]++;
+    for (enum job_state state = 0; state < JOB_STATE_COUNT; state++)
+        json_object_set_new(view, job_state_name(state), json_integer(n[state]));
+    return view;
+}
+
+json_t *core_status(struct core *core)
+{
+    const char *reason = core->degraded.code       ? core->degraded.text
+                         : core->cluster_lost.code ? core->cluster_lost.text
+                         : !core->is_synced        ? "the cluster has not been read yet"
+                                                   : "";
+
+    return json_pack("{s:b, s:s, s:o, s:o, s:I}", "ready", reason[0] == '\0', "reason", reason, "cluster",
+                     core->options.cluster->ops->describe(core->options.cluster), "jobs", counts(core), "drift",
+                     (json_int_t)lifecycle_n_drift(core->lifecycle));
+}

@@ -1,0 +1,265 @@
+/* Jobs, explanations and events as the API shows them (api/README.md). */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "allocator/base/mem.h"
+#include "queued/internal.h"
+#include "store/rows.h"
+
+#include "allocator/base/banned.h"
+
+json_t *when_view(int64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[40];
+
+    gmtime_r(&seconds, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    return json_sprintf("%s.%03dZ", text, (int)(ms % 1000));
+}
+
+static void set_when(json_t *view, const char *key, int64_t ms)
+{
+    if (ms)
+        json_object_set_new(view, key, when_view(ms));
+}
+
+/* ---- members ---- */
+
+static size_t n_members_of(const struct job *job)
+{
+    const struct job_shape *shape = &job->blueprint->spec.shapes[job->live ? job->live->shape : 0];
+    size_t n = 0;
+
+    for (size_t i = 0; i < shape->n_groups; i++)
+        n += shape->groups[i].replicas;
+    return n;
+}
+
+static size_t count_phase(const struct job *job, const char *phase)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; job->live && i < job->live->n_objects; i++) {
+        const struct launch_object *object = &job->live->objects[i];
+        const char *now = json_string_value(json_object_get(json_object_get(object->observed, "status"), "phase"));
+
+        n += object->rank == RANK_POD && now && strcmp(now, phase) == 0;
+    }
+    return n;
+}
+
+static json_t *members_view(const struct job *job)
+{
+    size_t total = n_members_of(job);
+
+    return json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)total, "running",
+                     (json_int_t)count_phase(job, "Running"), "succeeded",
+                     (json_int_t)(job->state == JOB_SUCCEEDED ? total : count_phase(job, "Succeeded")), "failed",
+                     (json_int_t)count_phase(job, "Failed"));
+}
+
+/* ---- a job ---- */
+
+static json_t *charges_view(const struct job *job)
+{
+    json_t *view = json_array(), *amount;
+    const char *resource;
+
+    json_object_foreach(job->live->charges, resource, amount)
+        json_array_append_new(view, json_pack("{s:s, s:o}", "resource", resource, "amount",
+                                              amount_json(resource_kind_of(resource), json_integer_value(amount))));
+    return view;
+}
+
+static void add_attempt(json_t *view, const struct job *job)
+{
+    json_object_set_new(view, "shape", json_string(job->blueprint->spec.shapes[job->live->shape].name));
+    json_object_set(view, "placement", job->live->placement);
+    json_object_set(view, "chosen", job->live->chosen);
+    json_object_set_new(view, "charges", charges_view(job));
+}
+
+json_t *job_view(const struct core *core, const struct job *job)
+{
+    json_t *view =
+        json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:I}", "id", (json_int_t)job->id, "name",
+                  job_name(job), "namespace", job_ns(job), "queue", job->queue, "user", job->user, "state",
+                  job_state_name(job->state), "priority", (json_int_t)job->priority, "attempt",
+                  (json_int_t)job->attempt, "submittedAt", when_view(job->submitted_ms), "members", members_view(job),
+                  "reason", job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
+
+    (void)core;
+    if (job->ending != JOB_STATE_COUNT)
+        json_object_set_new(view, "ending", json_string(job_state_name(job->ending)));
+    if (job->exit_code >= 0)
+        json_object_set_new(view, "exitCode", json_integer(job->exit_code));
+    set_when(view, "startedAt", job->started_ms);
+    set_when(view, "endedAt", job->ended_ms);
+    if (job->live)
+        add_attempt(view, job);
+    return view;
+}
+
+json_t *core_job(struct core *core, const struct caller *caller, const char *name, struct error *err)
+{
+    const struct job *job = caller_find_job(core, caller, name, err);
+    json_t *view;
+
+    if (!job)
+        return NULL;
+    view = job_view(core, job);
+    json_object_set(view, "spec", json_object_get(job->blueprint->gangjob, "spec"));
+    return view;
+}
+
+/* ---- lists ---- */
+
+static bool has_label(const struct job *job, const char *label)
+{
+    const json_t *labels = json_object_get(json_object_get(job->blueprint->gangjob, "metadata"), "labels");
+    const char *equals = strchr(label, '='), *value;
+    char *key = equals ? mem_strndup(label, (size_t)(equals - label)) : mem_strdup(label);
+
+    value = json_string_value(json_object_get(labels, key));
+    free(key);
+    return value && (!equals || strcmp(value, equals + 1) == 0);
+}
+
+static bool is_wanted(const struct job *job, const struct caller *caller, const struct job_filter *filter,
+                      enum job_state state)
+{
+    return job->id > filter->after && caller_sees_queue(caller, job->queue) &&
+           (state == JOB_STATE_COUNT || job->state == state) &&
+           (!filter->queue || strcmp(filter->queue, job->queue) == 0) &&
+           (!filter->user || strcmp(filter->user, job->user) == 0) &&
+           (!filter->ns || strcmp(filter->ns, job_ns(job)) == 0) && (!filter->label || has_label(job, filter->label));
+}
+
+static int check_filter(const struct caller *caller, const struct job_filter *filter, enum job_state *out_state,
+                        struct error *err)
+{
+    *out_state = JOB_STATE_COUNT;
+    if (caller_needs(caller, ROLE_VIEWER, err) < 0)
+        return -1;
+    if (filter->limit < 1 || filter->limit > 1000)
+        return error_field(err, "limit", "must be 1 to 1000");
+    if (filter->state && !job_state_find(filter->state, out_state))
+        return error_field(err, "state", "there is no state %.40s", filter->state);
+    return 0;
+}
+
+json_t *core_jobs(struct core *core, const struct caller *caller, const struct job_filter *filter, struct error *err)
+{
+    const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
+    json_t *items, *view;
+    int64_t last = 0;
+    enum job_state state;
+
+    if (check_filter(caller, filter, &state, err) < 0)
+        return NULL;
+    items = json_array();
+    view = json_pack("{s:o}", "items", items);
+    for (size_t i = 0; i < jobs->n; i++) {
+        if (!is_wanted(jobs->items[i], caller, filter, state))
+            continue;
+        if (json_array_size(items) == filter->limit) { /* one more: there is a next page */
+            json_object_set_new(view, "next", json_sprintf("%lld", (long long)last));
+            break;
+        }
+        json_array_append_new(items, job_view(core, jobs->items[i]));
+        last = jobs->items[i]->id;
+    }
+    return view;
+}
+
+/* ---- explanation ---- */
+
+static const char *layer_of(const struct job *job)
+{
+    if (job_has_ended(job))
+        return "ended";
+    if (job->state == JOB_HELD)
+        return "queue";
+    if (job->state == JOB_RUNNING)
+        return "running";
+    if (job_is_live(job))
+        return "launch";
+    return job->wait.is_known ? plan_layer_name(job->wait.layer) : "order";
+}
+
+json_t *job_explanation(const struct core *core, const struct job *job)
+{
+    json_t *view = job->wait.explanation ? json_deep_copy(job->wait.explanation) : json_object();
+
+    json_object_set_new(view, "id", json_integer(job->id));
+    json_object_set_new(view, "name", json_string(job_name(job)));
+    json_object_set_new(view, "queue", json_string(job->queue));
+    json_object_set_new(view, "state", json_string(job_state_name(job->state)));
+    json_object_set_new(view, "layer", json_string(layer_of(job)));
+    if (job->reason[0])
+        json_object_set_new(view, "lastReason", json_string(job->reason));
+    if (!core->is_synced && !job_has_ended(job))
+        json_object_set_new(view, "summary", json_string("the cluster has not been read yet"));
+    else if (!job->wait.is_known || job->wait.layer != LAYER_DEVICES || !json_object_get(view, "summary"))
+        json_object_set_new(view, "summary", json_string(job_sentence(job)));
+    if (job->wait.is_known) {
+        json_object_set_new(view, "position", json_integer((json_int_t)job->wait.position));
+        json_object_set_new(view, "never", json_boolean(job->wait.is_never));
+    }
+    if (job->live) {
+        json_object_set(view, "placement", job->live->placement);
+        json_object_set(view, "chosen", job->live->chosen);
+    }
+    return view;
+}
+
+json_t *core_explain(struct core *core, const struct caller *caller, const char *name, struct error *err)
+{
+    const struct job *job = caller_find_job(core, caller, name, err);
+
+    return job ? job_explanation(core, job) : NULL;
+}
+
+/* ---- events ---- */
+
+struct event_list {
+    json_t *items;
+    int64_t last;
+};
+
+static void add_event(void *ctx, const struct event_row *row)
+{
+    struct event_list *list = ctx;
+
+    list->last = row->id;
+    json_array_append_new(list->items, json_pack("{s:I, s:I, s:o, s:s, s:s, s:s, s:s}", "id", (json_int_t)row->id,
+                                                 "job", (json_int_t)row->job, "at", when_view(row->at_ms), "type",
+                                                 row->type, "from", row->from, "to", row->to, "detail", row->detail));
+}
+
+json_t *core_events(struct core *core, const struct caller *caller, const char *name, int64_t after, size_t limit,
+                    struct error *err)
+{
+    const struct job *job = caller_find_job(core, caller, name, err);
+    struct event_list list;
+    json_t *view;
+
+    if (!job)
+        return NULL;
+    if (limit < 1 || limit > 1000) {
+        error_field(err, "limit", "must be 1 to 1000");
+        return NULL;
+    }
+    list = (struct event_list){json_array(), after};
+    if (store_events_each(core->options.store, job->id, after, limit, add_event, &list, err) < 0) {
+        json_decref(list.items);
+        return NULL;
+    }
+    view = json_pack("{s:o}", "items", list.items);
+    if (json_array_size(list.items) == limit)
+        json_object_set_new(view, "next", json_sprintf("%lld", (long long)list.last));
+    return view;
+}

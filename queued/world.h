@@ -1,0 +1,44 @@
+/* queued/world.h - the cluster as the simulation sees it: what the stream told, with our own plans counted as done.
+ *
+ * Objects come in one by one; a new snapshot is made only when something that matters to the simulation has changed (a
+ * node's heartbeat does not). While a planning round is on its way, the world remembers what changed to the
+ * disadvantage of a plan, so that the plan can be checked when it comes back. Loop thread only; snapshots are for any
+ * thread. */
+#ifndef QUEUED_WORLD_H
+#define QUEUED_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "allocator/features.h"
+#include "allocator/gang.h"
+#include "allocator/snapshot.h"
+
+struct world;
+
+struct world *world_new(const struct features *features);
+void world_free(struct world *world);
+
+/* An object of the cluster, or ours as it must be seen. A refused one is logged and leaves its predecessor. is_planned:
+ * a plan had it counted already, so that nobody's plan is disturbed by it. */
+void world_put(struct world *world, const json_t *object, bool is_planned);
+void world_remove(struct world *world, const char *kind, const char *ns, const char *name);
+
+/* The stream begins anew / has told everything: what it did not tell again is removed. Objects put as planned stay. */
+void world_stream_lost(struct world *world);
+void world_stream_synced(struct world *world);
+
+/* The snapshot of now, with a reference for the caller. */
+struct snapshot *world_snapshot(struct world *world);
+/* Grows with every change that matters. */
+uint64_t world_version(const struct world *world);
+bool world_has(const struct world *world, const char *kind, const char *ns, const char *name);
+
+/* From now on remember what changes to the disadvantage of plans. */
+void world_watch_begin(struct world *world);
+/* Whether something that this placement relies on was taken or changed since. */
+bool world_disturbs(const struct world *world, const struct placement *placement);
+
+#endif
