@@ -132,6 +132,15 @@ static void trim_row(struct row *row)
         row->scale = 0;
 }
 
+static bool is_zero_row(const struct row *row)
+{
+    bool zero = true;
+
+    for (size_t i = 0; i < row->n; i++)
+        zero = zero && row->digits[i] == 0;
+    return zero;
+}
+
 static bool row_to_int64(const struct row *row, int64_t *out)
 {
     int64_t value = 0;
@@ -399,9 +408,12 @@ static int parse_dec(const struct pieces *p, int base, int32_t exponent, enum qu
         multiply_by_power_of_two(&row, exponent);
     else
         row.scale += exponent;
-    round_up_to_scale(&row, NANO);
-    q = quantity_of_row(row, format, arena);
-    q.dec_scale = quantity_sign(&q) ? NANO : row.scale;
+    q = (struct quantity){.format = format, .dec_scale = row.scale};
+    if (!is_zero_row(&row)) {
+        round_up_to_scale(&row, NANO);
+        q = quantity_of_row(row, format, arena);
+        q.dec_scale = NANO;
+    }
     if (base == 2 && quantity_cmp(&q, &max_binary) > 0) {
         q = max_binary;
         q.format = format;

@@ -43,12 +43,21 @@ static struct str cut_at(struct str *s, char c, bool *found)
     return head;
 }
 
+/* A part between dots. Normalising puts a zero before one of several characters that begins with no digit. */
+struct part {
+    struct str text;
+    bool has_zero; /* before the text */
+};
+
 /* "what "text"" with the text quoted. */
-static int refuse(struct error *err, const char *what, struct str text)
+static int refuse(struct error *err, const char *what, struct part part)
 {
+    BUF text = {0};
     BUF quoted = {0};
 
-    utf8_quote_to(text, &quoted);
+    buf_adds(&text, part.has_zero ? "0" : "");
+    buf_add(&text, part.text.ptr, part.text.len);
+    utf8_quote_to((struct str){buf_str(&text), text.len}, &quoted);
     return error_set(err, ERR_INVALID, "%s %s", what, buf_str(&quoted));
 }
 
@@ -67,30 +76,34 @@ static int parse_uint(struct str digits, uint64_t *out, struct error *err)
 }
 
 /* Normalising strips zeros from "007" and "00-rc"; what is left of a part that is all zeros is one zero. */
-static struct str strip_zeros(struct str part)
+static void strip_zeros(struct part *part)
 {
+    struct str text = part->text;
     size_t n = 0;
 
-    if (part.len < 2)
-        return part;
-    while (n < part.len && part.ptr[n] == '0')
+    if (text.len < 2)
+        return;
+    while (n < text.len && text.ptr[n] == '0')
         n++;
-    if (n > 0 && (n == part.len || !is_digit(part.ptr[n])))
-        n--;
-    return after(part, n);
+    part->has_zero = n == text.len || !is_digit(text.ptr[n]);
+    part->text = after(text, n);
 }
 
 struct number_words {
     const char *bad_character, *leading_zero;
 };
 
-static int parse_number(struct str text, const struct number_words *words, uint64_t *out, struct error *err)
+static int parse_number(struct part part, const struct number_words *words, uint64_t *out, struct error *err)
 {
-    if (!all(text, is_digit))
-        return refuse(err, words->bad_character, text);
-    if (text.len > 1 && text.ptr[0] == '0')
-        return refuse(err, words->leading_zero, text);
-    return parse_uint(text, out, err);
+    if (!all(part.text, is_digit))
+        return refuse(err, words->bad_character, part);
+    if (part.text.len > 1 && part.text.ptr[0] == '0')
+        return refuse(err, words->leading_zero, part);
+    if (part.has_zero) { /* and nothing behind it, else it would not be there */
+        *out = 0;
+        return 0;
+    }
+    return parse_uint(part.text, out, err);
 }
 
 static int check_pre(struct str pre, struct error *err)
@@ -100,13 +113,13 @@ static int check_pre(struct str pre, struct error *err)
     uint64_t number;
 
     while (more) {
-        struct str part = cut_at(&pre, '.', &more);
+        struct part part = {.text = cut_at(&pre, '.', &more)};
 
-        if (part.len == 0)
+        if (part.text.len == 0)
             return error_set(err, ERR_INVALID, "Prerelease is empty");
-        if (!all(part, is_word))
+        if (!all(part.text, is_word))
             return refuse(err, "Invalid character(s) found in prerelease", part);
-        if (all(part, is_digit) && parse_number(part, &words, &number, err) < 0)
+        if (all(part.text, is_digit) && parse_number(part, &words, &number, err) < 0)
             return -1;
     }
     return 0;
@@ -117,39 +130,39 @@ static int check_build(struct str build, struct error *err)
     bool more = true;
 
     while (more) {
-        struct str part = cut_at(&build, '.', &more);
+        struct part part = {.text = cut_at(&build, '.', &more)};
 
-        if (part.len == 0)
+        if (part.text.len == 0)
             return error_set(err, ERR_INVALID, "Build meta data is empty");
-        if (!all(part, is_word))
+        if (!all(part.text, is_word))
             return refuse(err, "Invalid character(s) found in build meta data", part);
     }
     return 0;
 }
 
 /* Cuts at the first two dots; returns the number of parts. */
-static size_t cut_parts(struct str text, struct str parts[3])
+static size_t cut_parts(struct str text, struct part parts[3])
 {
     bool more = true;
     size_t n = 0;
 
     while (more && n < 2)
-        parts[n++] = cut_at(&text, '.', &more);
+        parts[n++] = (struct part){.text = cut_at(&text, '.', &more)};
     if (more)
-        parts[n++] = text;
+        parts[n++] = (struct part){.text = text};
     return n;
 }
 
-static int normalize_parts(struct str parts[3], size_t *n, struct error *err)
+static int normalize_parts(struct part parts[3], size_t *n, struct error *err)
 {
-    struct str last = parts[*n - 1];
+    struct str last = parts[*n - 1].text;
 
     if (*n < 3 && last.len > 0 && (memchr(last.ptr, '+', last.len) || memchr(last.ptr, '-', last.len)))
         return error_set(err, ERR_INVALID, "short version cannot contain PreRelease/Build meta data");
     for (size_t i = 0; i < *n; i++)
-        parts[i] = strip_zeros(parts[i]);
+        strip_zeros(&parts[i]);
     while (*n < 3)
-        parts[(*n)++] = STR("0");
+        parts[(*n)++] = (struct part){.text = STR("0")};
     return 0;
 }
 
@@ -160,7 +173,7 @@ int semver_parse(struct str text, bool normalize, struct semver *out, struct err
         {"Invalid character(s) found in minor number", "Minor number must not contain leading zeroes"},
         {"Invalid character(s) found in patch number", "Patch number must not contain leading zeroes"},
     };
-    struct str parts[3], patch;
+    struct part parts[3], patch;
     struct semver v = {0};
     size_t n;
     bool has_build, has_pre;
@@ -174,9 +187,10 @@ int semver_parse(struct str text, bool normalize, struct semver *out, struct err
         return -1;
     if (n != 3)
         return error_set(err, ERR_INVALID, "No Major.Minor.Patch elements found");
-    v.build = parts[2];
+    patch = parts[2];
+    v.build = patch.text;
     v.pre = cut_at(&v.build, '+', &has_build);
-    patch = cut_at(&v.pre, '-', &has_pre);
+    patch.text = cut_at(&v.pre, '-', &has_pre);
     if (parse_number(parts[0], &words[0], &v.major, err) < 0 || parse_number(parts[1], &words[1], &v.minor, err) < 0 ||
         parse_number(patch, &words[2], &v.patch, err) < 0)
         return -1;
