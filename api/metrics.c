@@ -14,13 +14,12 @@ static const struct metric {
     const char *type;
     const char *help;
 } metrics[] = {
-    {"ready", "queued_ready", NULL, "gauge", "1 once the cluster has been read."},
+    {"ready", "queued_ready", NULL, "gauge", "1 while the cluster is read and the store written."},
     {"jobs", "queued_jobs", "state", "gauge", "Jobs by state."},
-    {"queues", "queued_queue_pending_jobs", "queue", "gauge", "Jobs that wait, by queue."},
-    {"devices", "queued_devices", "state", "gauge", "Devices by state."},
-    {"launches", "queued_launches_total", NULL, "counter", "Attempts to launch a gang."},
     {"drift", "queued_drift_total", NULL, "counter", "Claims that were allocated otherwise than planned."},
-    {"rounds", "queued_planner_rounds_total", NULL, "counter", "Planning rounds."},
+    {"pending", "queued_queue_pending_jobs", "queue", "gauge", "Jobs that wait, by queue."},
+    {"running", "queued_queue_running_jobs", "queue", "gauge", "Jobs that hold devices, by queue."},
+    {"devices", "queued_devices", "state", "gauge", "Devices by state."},
 };
 
 /* Label values escape backslash, quote and line end. */
@@ -76,20 +75,60 @@ static bool fits(const struct metric *metric, const json_t *value)
     return value && (metric->label ? json_is_object(value) : json_is_number(value) || json_is_boolean(value));
 }
 
+static void count_queues(json_t *measured, struct request *request)
+{
+    struct error err = {0};
+    json_t *list = core_queues(request->api->core, &request->caller, &err), *queue;
+    json_t *pending = json_object(), *running = json_object();
+    size_t i;
+
+    json_array_foreach(json_object_get(list, "items"), i, queue)
+    {
+        const char *name = json_string_value(json_object_get(queue, "name"));
+        json_t *jobs = json_object_get(queue, "jobs");
+
+        json_object_set(pending, name, json_object_get(jobs, "pending"));
+        json_object_set(running, name, json_object_get(jobs, "running"));
+    }
+    json_object_set_new(measured, "pending", pending);
+    json_object_set_new(measured, "running", running);
+    json_decref(list);
+}
+
+static void count_devices(json_t *measured, struct request *request)
+{
+    struct error err = {0};
+    json_t *list = core_devices(request->api->core, &request->caller, &err), *device, *counts = json_object();
+    size_t i;
+
+    json_array_foreach(json_object_get(list, "items"), i, device)
+    {
+        const char *state = json_string_value(json_object_get(device, "state"));
+        json_int_t n = state ? json_integer_value(json_object_get(counts, state)) : 0;
+
+        if (state)
+            json_object_set_new(counts, state, json_integer(n + 1));
+    }
+    json_object_set_new(measured, "devices", counts);
+    json_decref(list);
+}
+
 void handle_metrics(struct request *request)
 {
     static const struct metric connections = {NULL, "queued_http_connections", NULL, "gauge", "Open HTTP connections."};
-    json_t *status = core_status(request->api->core);
+    json_t *measured = core_status(request->api->core);
     BUF out = {0};
 
+    count_queues(measured, request);
+    count_devices(measured, request);
     for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
-        json_t *value = json_object_get(status, metrics[i].key);
+        json_t *value = json_object_get(measured, metrics[i].key);
 
         if (fits(&metrics[i], value))
             add_metric(&out, &metrics[i], value);
     }
     add_head(&out, &connections);
     buf_addf(&out, "%s %zu\n", connections.name, server_n_connections(request->api->server));
-    json_decref(status);
+    json_decref(measured);
     request_text(request, 200, "text/plain; version=0.0.4; charset=utf-8", (struct str){out.data, out.len});
 }
