@@ -106,15 +106,16 @@ static bool is_subdomain(struct str s)
     return s.len > 0;
 }
 
-static void check_length(struct str s, size_t max, const char *part, struct format_problems *p)
+/* Kubernetes counts bytes in both cases, whatever it calls them. */
+static void check_length(struct str s, size_t max, const char *part, const char *unit, struct format_problems *p)
 {
     if (s.len > max)
-        add(p, "%smust be no more than %zu bytes", part, max);
+        add(p, "%smust be no more than %zu %s", part, max, unit);
 }
 
 static void check_dns1123_label(struct str s, struct format_problems *p)
 {
-    check_length(s, LABEL_MAX, "", p);
+    check_length(s, LABEL_MAX, "", "characters", p);
     if (is_label(s))
         return;
     if (is_subdomain(s))
@@ -127,7 +128,7 @@ static void check_dns1123_label(struct str s, struct format_problems *p)
 
 static void check_subdomain_part(struct str s, const char *part, struct format_problems *p)
 {
-    check_length(s, SUBDOMAIN_MAX, part, p);
+    check_length(s, SUBDOMAIN_MAX, part, *part ? "bytes" : "characters", p);
     if (!is_subdomain(s))
         add(p,
             "%sa lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
@@ -143,7 +144,7 @@ static void check_dns1123_subdomain(struct str s, struct format_problems *p)
 
 static void check_dns1035_label(struct str s, struct format_problems *p)
 {
-    check_length(s, LABEL_MAX, "", p);
+    check_length(s, LABEL_MAX, "", "characters", p);
     if (!is_word(s, is_lower, is_lower_alnum_or_dash, is_lower_alnum))
         add(p, "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
                "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', " PATTERN_IS(
@@ -189,7 +190,7 @@ static void check_name_part(struct str s, struct format_problems *p)
 {
     if (s.len == 0)
         add(p, "name part must be non-empty");
-    check_length(s, LABEL_MAX, "name part ", p);
+    check_length(s, LABEL_MAX, "name part ", "bytes", p);
     if (!is_word(s, is_alnum, is_name_char, is_alnum))
         add(p, "name part " NAME_RULE);
 }
@@ -218,7 +219,7 @@ static void check_qualified_name(struct str s, struct format_problems *p)
 
 static void check_label_value(struct str s, struct format_problems *p)
 {
-    check_length(s, LABEL_MAX, "", p);
+    check_length(s, LABEL_MAX, "", "bytes", p);
     if (s.len > 0 && !is_word(s, is_alnum, is_name_char, is_alnum))
         add(p, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
                "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', " PATTERN_IS(

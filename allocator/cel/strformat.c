@@ -1,11 +1,13 @@
 #include "allocator/cel/strformat.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/base/checked.h"
 #include "allocator/base/error.h"
 #include "allocator/base/mem.h"
 #include "allocator/cel/doublefmt.h"
@@ -44,21 +46,25 @@ static int refuse_clause(struct error *err, const char *why)
 static int read_precision(struct str format, size_t *at, int *out, struct error *err)
 {
     size_t from = *at + 1;
-    int value = 0;
+    int64_t value = 0;
+    bool fits = true;
 
     *out = -1;
     if (format.ptr[*at] != '.')
         return 0;
     for (++*at; *at < format.len && format.ptr[*at] >= '0' && format.ptr[*at] <= '9'; ++*at)
-        value = value > MAX_PRECISION ? value : value * 10 + (format.ptr[*at] - '0');
+        fits = fits && checked_mul(value, 10, &value) && checked_add(value, format.ptr[*at] - '0', &value);
     if (*at == format.len)
         return refuse_clause(err, "error while parsing precision: could not find end of precision specifier");
     if (*at == from)
         return refuse_clause(err, "error while parsing precision: error while converting precision to integer: "
                                   "strconv.Atoi: parsing \"\": invalid syntax");
-    if (value > MAX_PRECISION)
-        return error_set(err, ERR_LIMIT, "a precision of a format is above %d", MAX_PRECISION);
-    *out = value;
+    if (!fits)
+        return error_set(err, ERR_INVALID,
+                         "could not parse formatting clause: error while parsing precision: error while converting "
+                         "precision to integer: strconv.Atoi: parsing \"%.*s\": value out of range",
+                         (int)(*at - from), format.ptr + from);
+    *out = value > INT_MAX ? INT_MAX : (int)value;
     return 0;
 }
 
@@ -201,7 +207,7 @@ static void add_fixed(double value, int precision, struct buf *out)
         buf_adds(out, special_text(value));
         return;
     }
-    double_format_fixed_to(value, precision, &text);
+    double_format_fixed_to(value == 0 ? 0 : value, precision, &text); /* zero has no sign */
     digits = buf_str(&text);
     if (*digits == '-')
         buf_addc(out, *digits++);
@@ -240,7 +246,7 @@ static void add_scientific(double value, struct buf *out)
         buf_adds(out, special_text(value));
         return;
     }
-    double_format_exponent(value, DEFAULT_PRECISION, text, sizeof(text));
+    double_format_exponent(value == 0 ? 0 : value, DEFAULT_PRECISION, text, sizeof(text));
     e = strchr(text, 'e');
     buf_add(out, text, (size_t)(e - text));
     buf_adds(out, "\xC3\x97"
@@ -462,6 +468,8 @@ static int add_argument(struct formatter *f, const struct format_clause *clause,
         return format_misfit(clause, type_name(v), f->err);
     switch (clause->letter) {
     case 'f':
+        if (clause->precision > MAX_PRECISION)
+            return error_set(f->err, ERR_LIMIT, "a precision of a format is above %d", MAX_PRECISION);
         add_fixed(number, clause->precision < 0 ? DEFAULT_PRECISION : clause->precision, f->out);
         return 0;
     case 'e':

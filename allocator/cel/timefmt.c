@@ -285,8 +285,6 @@ static int numeric_offset(struct str zone, size_t colon, int64_t *out, struct er
     if (read_number((struct str){zone.ptr, colon}, &hours, err) < 0 ||
         read_number((struct str){zone.ptr + colon + 1, zone.len - colon - 1}, &minutes, err) < 0)
         return -1;
-    if (minutes < 0 || minutes > 59)
-        return error_set(err, ERR_INVALID, "timezone offset minutes out of range [0, 59]: %.*s", STR_FMT(zone));
     *out = (hours * 60 + (zone.ptr[0] == '-' ? -minutes : minutes)) * 60;
     return 0;
 }
