@@ -62,7 +62,7 @@ static const struct launch_object *find_member(const struct job *job, const char
             return &job->live->objects[i];
     if (!job->live)
         error_set(err, ERR_NOT_FOUND, "job %s (%lld) is %s: it has no members in the cluster", job_name(job),
-                  (long long)job->id, job_state_name(job->state));
+                  (long long)job->id, state_name(job->state));
     else
         error_set(err, ERR_NOT_FOUND, "job %s (%lld) has no member %.100s", job_name(job), (long long)job->id, member);
     return NULL;

@@ -37,7 +37,7 @@ static const char *waiting_for(const struct core *core, const struct job *job, s
     if (!other)
         return NULL;
     return arena_printf(arena, "job %s (%lld), which is %s", job_name(other), (long long)other->id,
-                        job_state_name(other->state));
+                        state_name(other->state));
 }
 
 static void add_pending(struct core *core, struct planner_round *round, struct plan_job *jobs, struct job *job)

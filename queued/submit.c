@@ -201,7 +201,7 @@ static int check_dependencies(struct submission *s, size_t job)
                                err.text);
         if (job_has_ended(other) && other->state != JOB_SUCCEEDED)
             return job_problem(s, job, field, ERR_CONFLICT, "job %s (%lld) is %s already", job_name(other),
-                               (long long)other->id, job_state_name(other->state));
+                               (long long)other->id, state_name(other->state));
     }
     return 0;
 }

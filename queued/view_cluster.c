@@ -70,7 +70,7 @@ static json_t *counts(const struct core *core)
     for (size_t i = 0; i < jobs->n; i++)
         n[jobs->items[i]->state]++;
     for (enum job_state state = 0; state < JOB_STATE_COUNT; state++)
-        json_object_set_new(view, job_state_name(state), json_integer(n[state]));
+        json_object_set_new(view, state_name(state), json_integer(n[state]));
     return view;
 }
 

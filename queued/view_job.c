@@ -87,13 +87,13 @@ json_t *job_view(const struct core *core, const struct job *job)
     json_t *view =
         json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:I}", "id", (json_int_t)job->id, "name",
                   job_name(job), "namespace", job_ns(job), "queue", job->queue, "user", job->user, "state",
-                  job_state_name(job->state), "priority", (json_int_t)job->priority, "attempt",
+                  state_name(job->state), "priority", (json_int_t)job->priority, "attempt",
                   (json_int_t)job->attempt, "submittedAt", when_view(job->submitted_ms), "members", members_view(job),
                   "reason", job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
 
     (void)core;
     if (job->ending != JOB_STATE_COUNT)
-        json_object_set_new(view, "ending", json_string(job_state_name(job->ending)));
+        json_object_set_new(view, "ending", json_string(state_name(job->ending)));
     if (job->exit_code >= 0)
         json_object_set_new(view, "exitCode", json_integer(job->exit_code));
     set_when(view, "startedAt", job->started_ms);
@@ -146,7 +146,7 @@ static int check_filter(const struct caller *caller, const struct job_filter *fi
         return -1;
     if (filter->limit < 1 || filter->limit > 1000)
         return error_field(err, "limit", "must be 1 to 1000");
-    if (filter->state && !job_state_find(filter->state, out_state))
+    if (filter->state && !state_find(filter->state, out_state))
         return error_field(err, "state", "there is no state %.40s", filter->state);
     return 0;
 }
@@ -197,7 +197,7 @@ json_t *job_explanation(const struct core *core, const struct job *job)
     json_object_set_new(view, "id", json_integer(job->id));
     json_object_set_new(view, "name", json_string(job_name(job)));
     json_object_set_new(view, "queue", json_string(job->queue));
-    json_object_set_new(view, "state", json_string(job_state_name(job->state)));
+    json_object_set_new(view, "state", json_string(state_name(job->state)));
     json_object_set_new(view, "layer", json_string(layer_of(job)));
     if (job->reason[0])
         json_object_set_new(view, "lastReason", json_string(job->reason));

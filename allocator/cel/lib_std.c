@@ -328,7 +328,7 @@ struct cel_value cel_fn_to_duration(struct cel_eval *e, const struct cel_value *
     int64_t nanos;
 
     (void)n_args;
-    if (duration_parse(cel_str(args[0]), &nanos, NULL) < 0)
+    if (cel_duration_parse(cel_str(args[0]), &nanos, NULL) < 0)
         return cannot_convert(e, args[0], "google.protobuf.Duration");
     return cel_duration(nanos);
 }

@@ -413,7 +413,7 @@ static bool read_duration(struct str text, int64_t *out)
     return true;
 }
 
-int duration_parse(struct str text, int64_t *out_nanos, struct error *err)
+int cel_duration_parse(struct str text, int64_t *out_nanos, struct error *err)
 {
     BUF quoted = {0};
 

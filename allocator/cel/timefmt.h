@@ -57,7 +57,7 @@ struct civil timestamp_civil(const struct timestamp *t, int64_t offset);
 MUST_CHECK int zone_offset(struct str zone, const struct timestamp *t, int64_t *out_offset, struct error *err);
 
 /* Go's ParseDuration: "1h30m", "-1.5s", "100ms", "0". Returns 0, or -1 with ERR_INVALID. */
-MUST_CHECK int duration_parse(struct str text, int64_t *out_nanos, struct error *err);
+MUST_CHECK int cel_duration_parse(struct str text, int64_t *out_nanos, struct error *err);
 /* Decimal seconds with "s", by way of a double as the reference does: digits beyond its precision are rounded. */
 void duration_format_to(int64_t nanos, struct buf *out);
 

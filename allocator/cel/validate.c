@@ -23,7 +23,7 @@ static bool converts(enum cel_function_id function, struct cel_value v)
     int64_t nanos;
 
     if (function == FN_DURATION)
-        return v.kind != CEL_V_STRING || duration_parse(cel_str(v), &nanos, NULL) == 0;
+        return v.kind != CEL_V_STRING || cel_duration_parse(cel_str(v), &nanos, NULL) == 0;
     if (v.kind == CEL_V_INT)
         return timestamp_of_unix(v.as.i, &t, NULL) == 0;
     return v.kind != CEL_V_STRING || timestamp_parse(cel_str(v), &t, NULL) == 0;

@@ -30,7 +30,7 @@ json_t *assumed_object(const struct job *job, const struct launch_object *object
         base = object->body;
     if (!base)
         return NULL;
-    if (is_planned_still(job) && object->rank == RANK_POD && !json_text(base, "spec", "nodeName", NULL))
+    if (is_planned_still(job) && object->rank == RANK_POD && !json_text_at(base, "spec", "nodeName", NULL))
         return with(base, "spec", "nodeName", object->planned);
     if (is_planned_still(job) && object->rank == RANK_CLAIM &&
         !json_object_get(json_object_get(base, "status"), "allocation"))

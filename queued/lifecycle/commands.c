@@ -27,7 +27,7 @@ static int64_t insert(struct lifecycle *lc, const struct job_submission *submiss
                                                                        .user = submission->user,
                                                                        .spec = text,
                                                                        .submitted_ms = lifecycle_now_ms(lc),
-                                                                       .status = {.state = job_state_name(state),
+                                                                       .status = {.state = state_name(state),
                                                                                   .reason = "",
                                                                                   .priority = submission->priority,
                                                                                   .retries_left = spec->retries,
@@ -77,7 +77,7 @@ void lifecycle_admit(struct lifecycle *lc, struct job *job, const struct job_adm
 static int conflict(const struct job *job, const char *what, struct error *err)
 {
     return error_set(err, ERR_CONFLICT, "job %s (%lld) is %s%s: %s", job_name(job), (long long)job->id,
-                     job_state_name(job->state), job->ending == JOB_STATE_COUNT ? "" : " and being ended", what);
+                     state_name(job->state), job->ending == JOB_STATE_COUNT ? "" : " and being ended", what);
 }
 
 int lifecycle_cancel(struct lifecycle *lc, struct job *job, const char *who, struct error *err)

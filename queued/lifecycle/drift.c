@@ -38,7 +38,7 @@ static void add_devices(struct buf *text, const json_t *results)
 
     json_array_foreach(results, i, result)
     {
-        const char *pool = json_text(result, "pool", NULL), *device = json_text(result, "device", NULL);
+        const char *pool = json_text_at(result, "pool", NULL), *device = json_text_at(result, "device", NULL);
 
         buf_addf(text, "%s%s/%s", i ? " " : "", pool ? pool : "", device ? device : "");
     }

@@ -15,7 +15,7 @@
 void job_end(struct lifecycle *lc, struct job *job, enum job_state to)
 {
     job->ending = to;
-    job_event(lc, job, "Ending", "the gang is being taken away, then: %s%s%s", job_state_name(to),
+    job_event(lc, job, "Ending", "the gang is being taken away, then: %s%s%s", state_name(to),
               job->reason[0] ? "; " : "", job->reason);
     job_save(lc, job);
 }
@@ -102,7 +102,7 @@ void job_ended(struct lifecycle *lc, struct job *ended)
         if (ended->state == JOB_SUCCEEDED || job_has_ended(job))
             continue;
         job_set_reason(job, "depends on job %s (%lld), which is %s", job_name(ended), (long long)ended->id,
-                       job_state_name(ended->state));
+                       state_name(ended->state));
         job_move(lc, job, JOB_CANCELLED, job->reason); /* it waits, so it is not live */
         job_ended(lc, job);                            /* as deep as the chain of dependencies */
     }

@@ -98,7 +98,7 @@ void strays_free(struct lifecycle *lc);
 
 /* ---- JSON ---- */
 
-/* A text at a path of keys in an object, or NULL: json_text(o, "metadata", "name", NULL). */
-const char *json_text(const json_t *object, ...) __attribute__((sentinel));
+/* A text at a path of keys in an object, or NULL: json_text_at(o, "metadata", "name", NULL). */
+const char *json_text_at(const json_t *object, ...) __attribute__((sentinel));
 
 #endif

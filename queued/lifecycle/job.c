@@ -52,12 +52,12 @@ const char *job_ns(const struct job *job)
 
 bool job_is_live(const struct job *job)
 {
-    return job_state_is_live(job->state);
+    return state_is_live(job->state);
 }
 
 bool job_has_ended(const struct job *job)
 {
-    return job_state_is_final(job->state);
+    return state_is_final(job->state);
 }
 
 const char *job_sentence(const struct job *job)

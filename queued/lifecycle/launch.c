@@ -22,8 +22,8 @@ static struct call_for call_for(const struct job *job, const struct launch_objec
 /* Ours: made for this attempt, and owned by its present anchor. */
 static bool is_ours(const struct job *job, const struct launch_object *object)
 {
-    const char *id = json_text(object->observed, "metadata", "labels", LABEL_JOB, NULL);
-    const char *attempt = json_text(object->observed, "metadata", "labels", LABEL_ATTEMPT, NULL);
+    const char *id = json_text_at(object->observed, "metadata", "labels", LABEL_JOB, NULL);
+    const char *attempt = json_text_at(object->observed, "metadata", "labels", LABEL_ATTEMPT, NULL);
     const char *owner, *uid = launch_object_uid(attempt_anchor(job->live));
 
     if (!id || !attempt || strtoll(id, NULL, 10) != job->id || strtoll(attempt, NULL, 10) != job->live->number)
@@ -37,7 +37,7 @@ static bool is_ours(const struct job *job, const struct launch_object *object)
 
 static bool is_being_deleted(const struct launch_object *object)
 {
-    return json_text(object->observed, "metadata", "deletionTimestamp", NULL) != NULL;
+    return json_text_at(object->observed, "metadata", "deletionTimestamp", NULL) != NULL;
 }
 
 static bool may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object)
@@ -194,7 +194,7 @@ static void ungate_all(struct lifecycle *lc, struct job *job)
 
 static bool has_started(const struct launch_object *pod)
 {
-    const char *phase = json_text(pod->observed, "status", "phase", NULL);
+    const char *phase = json_text_at(pod->observed, "status", "phase", NULL);
 
     return phase && (strcmp(phase, "Running") == 0 || strcmp(phase, "Succeeded") == 0);
 }
@@ -215,7 +215,7 @@ static const char *scheduler_says(const struct launch_object *pod)
 
     json_array_foreach(conditions, i, condition)
     {
-        const char *type = json_text(condition, "type", NULL), *message = json_text(condition, "message", NULL);
+        const char *type = json_text_at(condition, "type", NULL), *message = json_text_at(condition, "message", NULL);
 
         if (type && strcmp(type, "PodScheduled") == 0 && message && message[0])
             return message;

@@ -10,7 +10,7 @@
 
 #include "allocator/base/banned.h"
 
-const char *json_text(const json_t *object, ...)
+const char *json_text_at(const json_t *object, ...)
 {
     va_list keys;
     const char *key;
@@ -176,10 +176,10 @@ void lifecycle_stream_synced(struct lifecycle *lc)
 /* The live attempt's object that a cluster object is, with its job; NULL for a stray. */
 static struct launch_object *object_of(struct lifecycle *lc, const json_t *object, struct job **out_job)
 {
-    const char *id = json_text(object, "metadata", "labels", LABEL_JOB, NULL);
-    const char *attempt = json_text(object, "metadata", "labels", LABEL_ATTEMPT, NULL);
-    const char *kind = json_text(object, "kind", NULL), *name = json_text(object, "metadata", "name", NULL);
-    const char *ns = json_text(object, "metadata", "namespace", NULL);
+    const char *id = json_text_at(object, "metadata", "labels", LABEL_JOB, NULL);
+    const char *attempt = json_text_at(object, "metadata", "labels", LABEL_ATTEMPT, NULL);
+    const char *kind = json_text_at(object, "kind", NULL), *name = json_text_at(object, "metadata", "name", NULL);
+    const char *ns = json_text_at(object, "metadata", "namespace", NULL);
     struct job *job = id ? job_list_find(&lc->jobs, strtoll(id, NULL, 10)) : NULL;
     struct launch_object *found;
 
@@ -203,11 +203,11 @@ void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
         return;
     }
     if (is_gone)
-        stray_drop(lc, json_text(object, "kind", NULL), json_text(object, "metadata", "namespace", NULL),
-                   json_text(object, "metadata", "name", NULL));
+        stray_drop(lc, json_text_at(object, "kind", NULL), json_text_at(object, "metadata", "namespace", NULL),
+                   json_text_at(object, "metadata", "name", NULL));
     else
         stray_put(lc, object);
-    lc->options.assume(lc->options.ctx, json_text(object, "kind", NULL),
-                       json_text(object, "metadata", "namespace", NULL), json_text(object, "metadata", "name", NULL),
+    lc->options.assume(lc->options.ctx, json_text_at(object, "kind", NULL),
+                       json_text_at(object, "metadata", "namespace", NULL), json_text_at(object, "metadata", "name", NULL),
                        is_gone ? NULL : object);
 }

@@ -18,7 +18,7 @@ static enum job_state state_of(const char *name)
 {
     enum job_state state = JOB_STATE_COUNT;
 
-    INVARIANT(!name || job_state_find(name, &state)); /* the schema allows no other */
+    INVARIANT(!name || state_find(name, &state)); /* the schema allows no other */
     return state;
 }
 

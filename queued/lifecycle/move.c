@@ -14,8 +14,8 @@
 static struct job_status status_of(const struct job *job)
 {
     return (struct job_status){
-        .state = job_state_name(job->state),
-        .ending = job_state_name(job->ending),
+        .state = state_name(job->state),
+        .ending = state_name(job->ending),
         .reason = job->reason,
         .priority = job->priority,
         .attempt = job->attempt,
@@ -45,7 +45,7 @@ static void save_from(struct lifecycle *lc, struct job *job, enum job_state from
 {
     struct job_status status = status_of(job);
 
-    store_job_save(lc->options.store, job->id, job_state_name(from), &status);
+    store_job_save(lc->options.store, job->id, state_name(from), &status);
     changed(lc, job);
 }
 
@@ -68,15 +68,15 @@ void job_move(struct lifecycle *lc, struct job *job, enum job_state to, const ch
 {
     enum job_state from = job->state;
 
-    INVARIANT(job_state_may(from, to));
+    INVARIANT(state_may(from, to));
     job->state = to;
     if (job_has_ended(job))
         job->ended_ms = lifecycle_now_ms(lc);
     INVARIANT(is_consistent(job));
-    insert_event(lc, job, "Moved", job_state_name(from), job_state_name(to), detail);
+    insert_event(lc, job, "Moved", state_name(from), state_name(to), detail);
     save_from(lc, job, from);
     log_info("job.moved", LOG_INT("job", job->id), LOG_STR("name", job_name(job)), LOG_STR("queue", job->queue),
-             LOG_STR("from", job_state_name(from)), LOG_STR("to", job_state_name(to)),
+             LOG_STR("from", state_name(from)), LOG_STR("to", state_name(to)),
              LOG_STR("why", detail[0] ? detail : NULL));
 }
 

@@ -38,9 +38,9 @@ static const char *or_empty(const char *text)
 
 void stray_put(struct lifecycle *lc, const json_t *object)
 {
-    const char *kind = json_text(object, "kind", NULL), *name = json_text(object, "metadata", "name", NULL);
-    const char *ns = or_empty(json_text(object, "metadata", "namespace", NULL));
-    const char *uid = json_text(object, "metadata", "uid", NULL);
+    const char *kind = json_text_at(object, "kind", NULL), *name = json_text_at(object, "metadata", "name", NULL);
+    const char *ns = or_empty(json_text_at(object, "metadata", "namespace", NULL));
+    const char *uid = json_text_at(object, "metadata", "uid", NULL);
     struct stray *stray = find(lc, kind, ns, name);
 
     if (!stray) {

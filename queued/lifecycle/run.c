@@ -32,7 +32,7 @@ static int64_t exit_code_of(const json_t *pod)
 
 static enum fate fate_of(const struct launch_object *pod)
 {
-    const char *phase = json_text(pod->observed, "status", "phase", NULL);
+    const char *phase = json_text_at(pod->observed, "status", "phase", NULL);
 
     if (!pod->is_there)
         return FATE_LOST;
@@ -59,7 +59,7 @@ static void member_failed(struct lifecycle *lc, struct job *job, const struct la
 
 static void member_lost(struct lifecycle *lc, struct job *job, const struct launch_object *object)
 {
-    const char *words = json_text(object->observed, "status", "message", NULL);
+    const char *words = json_text_at(object->observed, "status", "message", NULL);
 
     if (job->failures >= MAX_LOSSES) {
         job_set_reason(job, "%s %s was lost, as were those of %d attempts before", object->kind, object->name,

@@ -24,12 +24,12 @@ static const struct {
     [JOB_CANCELLED] = {"Cancelled", 0},
 };
 
-const char *job_state_name(enum job_state state)
+const char *state_name(enum job_state state)
 {
     return state < JOB_STATE_COUNT ? states[state].name : NULL;
 }
 
-bool job_state_find(const char *name, enum job_state *out)
+bool state_find(const char *name, enum job_state *out)
 {
     for (enum job_state state = 0; state < JOB_STATE_COUNT; state++)
         if (strcasecmp(states[state].name, name) == 0) {
@@ -39,17 +39,17 @@ bool job_state_find(const char *name, enum job_state *out)
     return false;
 }
 
-bool job_state_may(enum job_state from, enum job_state to)
+bool state_may(enum job_state from, enum job_state to)
 {
     return from < JOB_STATE_COUNT && to < JOB_STATE_COUNT && (states[from].next & BIT(to));
 }
 
-bool job_state_is_live(enum job_state state)
+bool state_is_live(enum job_state state)
 {
     return state >= JOB_ADMITTED && state <= JOB_PREEMPTING;
 }
 
-bool job_state_is_final(enum job_state state)
+bool state_is_final(enum job_state state)
 {
     return state < JOB_STATE_COUNT && states[state].next == 0;
 }

@@ -27,11 +27,11 @@ enum job_state {
     JOB_STATE_COUNT, /* also: none */
 };
 
-const char *job_state_name(enum job_state state); /* "Held"; NULL for JOB_STATE_COUNT */
+const char *state_name(enum job_state state); /* "Held"; NULL for JOB_STATE_COUNT */
 /* By name, upper and lower case alike. Returns false when there is no such state. */
-bool job_state_find(const char *name, enum job_state *out);
-bool job_state_may(enum job_state from, enum job_state to);
-bool job_state_is_live(enum job_state state);
-bool job_state_is_final(enum job_state state);
+bool state_find(const char *name, enum job_state *out);
+bool state_may(enum job_state from, enum job_state to);
+bool state_is_live(enum job_state state);
+bool state_is_final(enum job_state state);
 
 #endif

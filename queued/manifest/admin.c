@@ -107,7 +107,7 @@ static int document_check(json_t *document, struct error *err)
         if (fields_check(document, &admin_kinds[i].fields, err) < 0)
             return -1;
         metadata = json_object_get(document, "metadata");
-        if (name_check(json_string_value(json_object_get(metadata, "name")), 63, true, err) < 0)
+        if (field_name_check(json_string_value(json_object_get(metadata, "name")), 63, true, err) < 0)
             return error_in(err, "metadata.name");
         return 0;
     }

@@ -232,7 +232,7 @@ static int source_name(struct submission *s, struct source *source, struct error
     if (!source->name)
         return error_field(err, "metadata.name", "%s",
                            json_object_get(metadata, "name") ? "must be text" : "is missing");
-    if (name_check(source->name, source->kind->role == KIND_WORKLOAD ? NAME_MAX_LEN : 253, true, err) < 0)
+    if (field_name_check(source->name, source->kind->role == KIND_WORKLOAD ? NAME_MAX_LEN : 253, true, err) < 0)
         return error_in(err, "metadata.name");
     return 0;
 }
@@ -247,7 +247,7 @@ static int source_namespace(const struct submission *s, struct source *source, s
     if (!json_is_string(ns))
         return error_field(err, "metadata.namespace", "must be text");
     source->ns = json_string_value(ns);
-    if (name_check(source->ns, 63, false, err) < 0)
+    if (field_name_check(source->ns, 63, false, err) < 0)
         return error_in(err, "metadata.namespace");
     return 0;
 }
@@ -542,7 +542,7 @@ static int finish(struct submission *s, json_t *gangjobs, struct error *err)
         json_t *gangjob = draft_gangjob(draft);
         struct arena arena = {0};
         struct job_spec spec;
-        int rc = name_check(draft->name, NAME_MAX_LEN, true, err) < 0 ? error_in(err, "metadata.name")
+        int rc = field_name_check(draft->name, NAME_MAX_LEN, true, err) < 0 ? error_in(err, "metadata.name")
                                                                       : job_spec_parse(gangjob, &arena, &spec, err);
 
         arena_release(&arena);

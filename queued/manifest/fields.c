@@ -103,7 +103,7 @@ static int unknown_field(const char *name, const struct fields *fields, struct e
 
 /* ---- names ---- */
 
-int name_check(const char *name, size_t max, bool dots, struct error *err)
+int field_name_check(const char *name, size_t max, bool dots, struct error *err)
 {
     size_t len = strlen(name);
     char last = '.';

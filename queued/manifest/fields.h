@@ -84,6 +84,6 @@ MUST_CHECK int claim_object_check(json_t *object, struct error *err);
 bool claim_version_known(const char *version);
 
 /* DNS-1123 label or subdomain (dots allowed), at most `max` characters. */
-MUST_CHECK int name_check(const char *name, size_t max, bool dots, struct error *err);
+MUST_CHECK int field_name_check(const char *name, size_t max, bool dots, struct error *err);
 
 #endif

@@ -89,7 +89,7 @@ static int claim_entries_check(json_t *list, const char *kind, struct error *err
     {
         if (claim_entry_check(entry, kind, err) < 0)
             return error_in(err, "[%zu]", i);
-        if (name_check(object_name(entry), 253, true, err) < 0) {
+        if (field_name_check(object_name(entry), 253, true, err) < 0) {
             error_in(err, "name");
             return error_in(err, "[%zu]", i);
         }
@@ -135,7 +135,7 @@ static int group_check(json_t *group, struct error *err)
 
 static int group_name_check(json_t *name, struct error *err)
 {
-    return name_check(json_string_value(name), 63, true, err);
+    return field_name_check(json_string_value(name), 63, true, err);
 }
 
 static const struct field group_rows[] = {
@@ -222,7 +222,7 @@ static int depends_check(json_t *list, struct error *err)
     const json_t *name;
     size_t i;
 
-    json_array_foreach(list, i, name) if (name_check(json_string_value(name), 63, true, err) <
+    json_array_foreach(list, i, name) if (field_name_check(json_string_value(name), 63, true, err) <
                                           0) return error_in(err, "[%zu]", i);
     return 0;
 }

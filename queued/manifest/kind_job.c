@@ -288,7 +288,7 @@ static int role_group(struct draft *draft, const char *jobset, const json_t *rep
     json_int_t jobs = replicas ? json_integer_value(replicas) : 1, members;
     char name[300], pattern[600];
 
-    if (name_check(role, 63, false, err) < 0)
+    if (field_name_check(role, 63, false, err) < 0)
         return error_in(err, "name");
     snprintf(name, sizeof(name), draft->joint ? "%s-%s" : "%s%s", draft->joint ? jobset : "", role);
     if (members_of(spec, &members, err) < 0)

@@ -144,7 +144,7 @@ static struct cel_value decode(const json_t *json, struct arena *arena)
     }
     if (strcmp(kind, "timestamp") == 0 && timestamp_parse(text_of(v), &t, NULL) == 0)
         return cel_timestamp(t.seconds, (uint32_t)t.nanos, 0);
-    if (strcmp(kind, "duration") == 0 && duration_parse(text_of(v), &nanos, NULL) == 0)
+    if (strcmp(kind, "duration") == 0 && cel_duration_parse(text_of(v), &nanos, NULL) == 0)
         return cel_duration(nanos);
     return CEL_NULL;
 }

@@ -80,7 +80,7 @@ static void test_fields__names(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if ((name_check(rows[i].name, 63, rows[i].dots, NULL) == 0) != rows[i].valid)
+        if ((field_name_check(rows[i].name, 63, rows[i].dots, NULL) == 0) != rows[i].valid)
             fail_msg("\"%s\"", rows[i].name);
 }
 
