@@ -66,8 +66,10 @@ struct cel_diagnosis {
     struct str text;
     struct cel_problem *problem; /* may be NULL */
     bool failed;
+    size_t pos; /* of the problem */
 };
-/* Note a problem at a byte offset (SIZE_MAX: none); the first one stays. Always returns -1. */
+/* Note a problem at a byte offset (SIZE_MAX: none). The one that stands first in the text stays, and of two at one
+ * place the first one. Always returns -1. */
 int cel_diagnose(struct cel_diagnosis *d, size_t pos, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 #define CEL_MAX_POINTS  100000 /* code points of a text */

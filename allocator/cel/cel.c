@@ -70,9 +70,10 @@ int cel_diagnose(struct cel_diagnosis *d, size_t pos, const char *fmt, ...)
     struct str line;
     va_list args;
 
-    if (d->failed)
+    if (d->failed && (pos >= d->pos || d->pos == SIZE_MAX))
         return -1;
     d->failed = true;
+    d->pos = pos;
     if (!problem)
         return -1;
     *problem = (struct cel_problem){0};

@@ -658,7 +658,7 @@ static void check_message(struct checker *c, struct ast *node)
     bool found = false;
 
     for (size_t i = 0; !found && cel_env_candidate(c->env, c->arena, node->name, i, &candidate); i++)
-        found = cel_message_exists(candidate);
+        found = cel_message_exists(candidate) && (!c->env->is_specification || !str_is(candidate, cel_t_device.name));
     if (!found) {
         undeclared(c, node, node->name);
         node->type = &cel_t_error;
@@ -666,6 +666,8 @@ static void check_message(struct checker *c, struct ast *node)
     }
     node->name = candidate;
     node->type = cel_type_named(candidate);
+    if (!node->type)
+        node->type = &cel_t_device;
     for (size_t i = 0; i < node->as.list.n; i++) {
         const struct ast_item *item = &node->as.list.items[i];
         const struct cel_type *want = cel_message_field(candidate, item->field), *got;

@@ -1,8 +1,8 @@
 /* Recursive descent over the tokens. Above each function stands its line of the grammar.
  *
- * The real parser counts how deeply each grammar rule is entered (left-recursive rules once more per step and once for
- * the right operand) and stops at 250; it then walks the tree and counts selections, calls, relations and sums, again
- * up to 250. Both counts are kept here, so that the same texts are refused. */
+ * The real parser counts how deeply each grammar rule is entered (also for the right operand of an operator) and stops
+ * at 250; it then walks the tree and counts selections, calls, relations and sums, again up to 250. Both counts are
+ * kept here, so that the same texts are refused. */
 #include "allocator/cel/ast.h"
 
 #include <stdarg.h>
@@ -80,9 +80,9 @@ static bool enter(struct parser *p, enum rule rule)
     return false;
 }
 
-static void leave(struct parser *p, enum rule rule, uint32_t n)
+static void leave(struct parser *p, enum rule rule)
 {
-    p->depth[rule] -= n;
+    p->depth[rule]--;
 }
 
 /* ---- literals ---- */
@@ -451,7 +451,7 @@ static struct ast *parse_primary(struct parser *p)
         node = unexpected(p, "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
                              "STRING, BYTES, IDENTIFIER}");
     }
-    leave(p, R_PRIMARY, 1);
+    leave(p, R_PRIMARY);
     return node;
 }
 
@@ -497,19 +497,15 @@ static struct ast *parse_index(struct parser *p, struct ast *operand)
 /* member = primary { select | index } */
 static struct ast *parse_member(struct parser *p)
 {
-    uint32_t steps = 1;
     struct ast *node;
 
     if (!enter(p, R_MEMBER))
         return NULL;
     node = parse_primary(p);
     while (node && (p->tok->kind == TOK_DOT || p->tok->kind == TOK_LBRACKET)) {
-        if (!enter(p, R_MEMBER))
-            return NULL;
-        steps++;
         node = p->tok->kind == TOK_DOT ? parse_select(p, node) : parse_index(p, node);
     }
-    leave(p, R_MEMBER, steps);
+    leave(p, R_MEMBER);
     return node;
 }
 
@@ -529,7 +525,7 @@ static struct ast *parse_unary(struct parser *p)
         for (; p->tok->kind == sign; p->tok++)
             n++;
     node = parse_member(p);
-    leave(p, R_UNARY, 1);
+    leave(p, R_UNARY);
     if (!node || n % 2 == 0)
         return node;
     return cel_new_call1(&p->build, pos, sign == TOK_NOT ? "!_" : "-_", node);
@@ -557,7 +553,6 @@ static struct ast *parse_calc(struct parser *p, int precedence)
         {TOK_PLUS, "_+_", 1}, {TOK_MINUS, "_-_", 1},
     };
     const struct operator_row *op;
-    uint32_t steps = 1;
     struct ast *node;
 
     if (!enter(p, R_CALC))
@@ -567,13 +562,10 @@ static struct ast *parse_calc(struct parser *p, int precedence)
         uint32_t pos = p->tok++->pos;
         struct ast *right;
 
-        if (!enter(p, R_CALC))
-            return NULL;
-        steps++;
         right = parse_calc(p, op->precedence + 1);
         node = right ? cel_new_call2(&p->build, pos, op->name, node, right, true) : NULL;
     }
-    leave(p, R_CALC, steps);
+    leave(p, R_CALC);
     return node;
 }
 
@@ -585,7 +577,6 @@ static struct ast *parse_relation(struct parser *p, bool is_right)
         {TOK_EQ, "_==_", 1}, {TOK_NE, "_!=_", 1}, {TOK_IN, "@in", 1},
     };
     const struct operator_row *op;
-    uint32_t steps = 1;
     struct ast *node;
 
     if (!enter(p, R_RELATION))
@@ -595,13 +586,10 @@ static struct ast *parse_relation(struct parser *p, bool is_right)
         uint32_t pos = p->tok++->pos;
         struct ast *right;
 
-        if (!enter(p, R_RELATION))
-            return NULL;
-        steps++;
         right = parse_relation(p, true);
         node = right ? cel_new_call2(&p->build, pos, op->name, node, right, true) : NULL;
     }
-    leave(p, R_RELATION, steps);
+    leave(p, R_RELATION);
     return node;
 }
 
@@ -661,7 +649,7 @@ static struct ast *parse_row(struct parser *p, enum rule rule)
         add_term(p, &terms, pos, node);
         pos = p->tok->pos;
     } while (accept(p, sign));
-    leave(p, rule, 1);
+    leave(p, rule);
     return terms.n == 1 ? terms.nodes[0] : balance(p, &terms, rule == R_OR ? "_||_" : "_&&_", 0, terms.n - 2);
 }
 
@@ -680,7 +668,7 @@ static struct ast *parse_expr(struct parser *p)
             return NULL;
         node = cel_new_call3(&p->build, pos, "_?_:_", node, yes, no);
     }
-    leave(p, R_EXPR, 1);
+    leave(p, R_EXPR);
     return node;
 }
 

@@ -370,6 +370,8 @@ static struct cel_node *plan_function(struct planner *p, const struct ast *ast, 
         node->op = id == FN_OR_OPTIONAL ? OP_OR_OPTIONAL : OP_OR_VALUE;
         return node;
     }
+    if (p->env->is_specification)
+        return node;
     if (node->as.call.overload && node->as.call.overload->id == OVL_IN_LIST && (set = plan_set(p, ast, node)))
         return set;
     if ((id == FN_CONVERT || id == FN_DYN || id == FN_DURATION || id == FN_TIMESTAMP) && n_args == 1 &&
@@ -475,7 +477,7 @@ static struct cel_node *plan_literal(struct planner *p, const struct ast *ast)
         node->as.call.name = ast->name;
         return node;
     }
-    if (!are_const(node->as.call.args, node->n))
+    if (p->env->is_specification || !are_const(node->as.call.args, node->n))
         return node;
     for (size_t i = 0; op == OP_MAP && i < node->n; i += 2)
         if (!cel_is_hashable(node->as.call.args[i]->as.value))

@@ -239,7 +239,6 @@ const struct cel_type *cel_type_named(struct str name)
         {"bool", &cel_t_bool},
         {"bytes", &cel_t_bytes},
         {"double", &cel_t_double},
-        {"dyn", &cel_t_dyn},
         {"int", &cel_t_int},
         {"list", &cel_t_list_dyn},
         {"map", &cel_t_map_dyn},
