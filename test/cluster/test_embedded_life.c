@@ -203,6 +203,27 @@ static void test_life__a_claim_shared_by_pods_keeps_them_together(void **state)
     world_close(&world);
 }
 
+static void test_life__a_pod_that_was_placed_by_hand_waits_for_its_claim(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    world_claim(&world, "c", "any", 1);
+    assert_int_equal(
+        world_create(&world, NULL, "%s",
+                     "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p'}, 'spec': {'nodeName': 'n1', "
+                     "'containers': [{'name': 'a', 'image': 'x'}], 'resourceClaims': [{'name': 'c', "
+                     "'resourceClaimName': 'c'}]}}"),
+        ERR_NONE);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Pending@n1");
+    run_pod(&world, "q", "c"); /* allocates it */
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1");
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "n1/gpu-0 for q,p");
+    world_close(&world);
+}
+
 static void test_life__the_allocation_is_what_predict_says(void **state)
 {
     struct world world;
@@ -440,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_life__tainted_and_cordoned_nodes_are_left_out),
         cmocka_unit_test(test_life__devices_go_in_order_and_come_back),
         cmocka_unit_test(test_life__a_claim_shared_by_pods_keeps_them_together),
+        cmocka_unit_test(test_life__a_pod_that_was_placed_by_hand_waits_for_its_claim),
         cmocka_unit_test(test_life__the_allocation_is_what_predict_says),
         cmocka_unit_test(test_life__the_better_alternative_decides_between_nodes),
         cmocka_unit_test(test_life__a_claim_stays_until_no_pod_uses_it),

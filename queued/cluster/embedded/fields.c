@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "allocator/base/checked.h"
-
 #include "allocator/base/banned.h"
 
 static json_t *walk(const json_t *object, va_list keys)
@@ -140,63 +138,6 @@ int64_t when_read(const json_t *value, int64_t otherwise)
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
     return ((int64_t)timegm(&tm) - zone_s) * 1000 + ms;
-}
-
-static const struct unit {
-    const char *name;
-    int64_t ns;
-} units[] = {
-    /* longer names first: "ms" before "m" */
-    {"ns", 1},         {"us", 1000},       {"\xc2\xb5s", 1000},  {"ms", 1000000},
-    {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000},
-};
-
-/* number unit: digits, maybe a fraction, and a unit; *text moves behind it. */
-static bool read_part(const char **text, int64_t *total_ns)
-{
-    int64_t whole = 0, fraction = 0, scale = 1, ns;
-    bool has_digits = false;
-
-    for (; **text >= '0' && **text <= '9'; (*text)++, has_digits = true)
-        if (!checked_mul(whole, (int64_t)10, &whole) || !checked_add(whole, **text - '0', &whole))
-            return false;
-    if (**text == '.')
-        for ((*text)++; **text >= '0' && **text <= '9'; (*text)++, has_digits = true)
-            if (scale < 1000000) { /* what is finer does not reach a millisecond */
-                fraction = fraction * 10 + (**text - '0');
-                scale *= 10;
-            }
-    if (!has_digits)
-        return false;
-    for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-        if (strncmp(*text, units[i].name, strlen(units[i].name)) != 0)
-            continue;
-        *text += strlen(units[i].name);
-        return checked_mul(whole, units[i].ns, &ns) && checked_add(*total_ns, ns, total_ns) &&
-               checked_add(*total_ns, fraction * units[i].ns / scale, total_ns); /* below 10^6 * 3.6 * 10^12 */
-    }
-    return false;
-}
-
-int duration_read(const char *text, int64_t *out_ms, struct error *err)
-{
-    const int64_t century_ns = INT64_C(3155760000) * 1000000000;
-    const char *at = text;
-    int64_t ns = 0;
-
-    if (*at == '+')
-        at++;
-    if (strcmp(at, "0") == 0) {
-        *out_ms = 0;
-        return 0;
-    }
-    if (*at == '\0')
-        return error_set(err, ERR_INVALID, "a duration is a number with a unit, as in 90s or 1h30m");
-    while (*at != '\0')
-        if (!read_part(&at, &ns) || ns > century_ns)
-            return error_set(err, ERR_INVALID, "\"%.40s\" is no duration, as in 90s or 1h30m", text);
-    *out_ms = ns / 1000000;
-    return 0;
 }
 
 uint64_t fnv64(uint64_t hash, const void *bytes, size_t n)

@@ -37,8 +37,6 @@ bool texts_drop(json_t *array, const char *text);
 /* RFC 3339 in UTC, with milliseconds when there are any; NULL and what cannot be read give `otherwise`. */
 json_t *when_json(int64_t ms);
 int64_t when_read(const json_t *value, int64_t otherwise);
-/* A Go duration ("1h30m", "1.5s", "250ms") of at most a century, in whole milliseconds. */
-MUST_CHECK int duration_read(const char *text, int64_t *out_ms, struct error *err);
 uint64_t fnv64(uint64_t hash, const void *bytes, size_t n); /* start with 0 */
 
 /* ---- kinds (kinds.c) ---- */

@@ -8,6 +8,7 @@
 
 #include "allocator/base/arena.h"
 #include "allocator/predict.h"
+#include "queued/manifest/duration.h"
 
 #include "allocator/base/banned.h"
 
@@ -302,8 +303,9 @@ static int check_behaviour(const json_t *annotations, struct error *err)
     char *end;
     long number;
 
-    if (duration && duration_read(duration, &ms, err) < 0)
-        return error_in(err, "metadata.annotations[%s]", EMBEDDED_DURATION);
+    if (duration && !duration_parse(duration, &ms))
+        return error_field(err, "metadata.annotations[" EMBEDDED_DURATION "]",
+                           "\"%.40s\" is no duration, as in 90s or 1h30m", duration);
     if (!code)
         return 0;
     number = strtol(code, &end, 10);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "queued/clock.h"
+#include "queued/manifest/duration.h"
 
 #include "allocator/base/banned.h"
 
@@ -206,7 +207,7 @@ static int64_t end_due(const struct entry *pod)
     const char *text = field_text(pod->json, "metadata", "annotations", EMBEDDED_DURATION, NULL);
     int64_t duration_ms = DEFAULT_DURATION_MS;
 
-    if ((!text && pod->manifest) || (text && duration_read(text, &duration_ms, NULL) < 0))
+    if ((!text && pod->manifest) || (text && !duration_parse(text, &duration_ms)))
         return INT64_MAX;
     return started_ms(pod) + duration_ms;
 }
