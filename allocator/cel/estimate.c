@@ -374,9 +374,12 @@ static struct range traverse_cost(enum cel_function_id function, const struct op
     return multiply(size, each);
 }
 
+/* A quotient beyond 64 bits becomes 2^63, as it does in the real estimator on the machines that run it. */
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
-    return (uint64_t)ceil((double)a / (double)b);
+    double d = ceil((double)a / (double)b);
+
+    return d >= 0x1p64 ? (uint64_t)1 << 63 : (uint64_t)d;
 }
 
 /* How long a text may become when something in it is replaced. */

@@ -1,6 +1,7 @@
 /* Quantities, versions, addresses, URLs and named formats. The modules behind them know nothing of the language. */
 #include "allocator/cel/lib.h"
 
+#include "allocator/base/checked.h"
 #include "allocator/base/error.h"
 #include "allocator/base/quantity.h"
 #include "allocator/cel/namedformat.h"
@@ -74,11 +75,26 @@ struct cel_value cel_fn_quantity_add(struct cel_eval *e, const struct cel_value 
     return new_quantity(e, quantity_add(args[0].as.quantity, &b, e->arena), CEL_QUANTITY_COMPUTED);
 }
 
+/* The real library subtracts by adding the negated int64, and the smallest one stays what it is when negated: where the
+ * sum fits, q - min is q + min. */
+static bool adds_the_smallest(const struct quantity *a, struct cel_value b)
+{
+    int64_t value = a->value;
+
+    if (b.kind != CEL_V_INT || b.as.i != INT64_MIN || a->big || a->is_dec || a->scale < 0 || value < 0)
+        return false;
+    for (int32_t i = 0; i < a->scale && value; i++)
+        if (!checked_mul(value, 10, &value))
+            return false;
+    return true;
+}
+
 struct cel_value cel_fn_quantity_sub(struct cel_eval *e, const struct cel_value *args, size_t n_args)
 {
     struct quantity b = operand(args[1]);
 
-    (void)n_args;
+    if (adds_the_smallest(args[0].as.quantity, args[1]))
+        return cel_fn_quantity_add(e, args, n_args);
     return new_quantity(e, quantity_sub(args[0].as.quantity, &b, e->arena), CEL_QUANTITY_COMPUTED);
 }
 
