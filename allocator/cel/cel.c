@@ -204,7 +204,7 @@ struct cel_result cel_evaluate(const struct cel_expr *expr, const struct cel_dev
         return (struct cel_result){CEL_ERROR, 0, true, device->problem};
     cel_eval_begin(&e, scratch, expr->program.n_slots, expr->program.n_ids,
                    expr->options.max_cost ? expr->options.max_cost : CEL_MAX_COST);
-    e.device = device->value;
+    e.device = device;
     v = cel_eval_node(&e, expr->program.root);
     if (e.fatal || loose_bool(v).kind != CEL_V_BOOL)
         return failure(&e, v);

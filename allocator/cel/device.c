@@ -36,15 +36,19 @@ static void split_name(const struct builder *b, struct str name, struct str *out
     }
 }
 
+/* A map with room for `cap` texts and their fingerprints, in one piece. */
 static struct cel_map *text_map(struct builder *b, size_t cap)
 {
-    struct cel_map *map = cel_map_new(b->arena, cap);
+    struct cel_map *map = arena_new(b->arena, struct cel_map);
 
     map->texts_only = true;
+    map->cap = (uint32_t)cap;
+    map->fingerprints = arena_array(b->arena, uint32_t, cap);
+    map->entries = arena_array(b->arena, struct cel_entry, cap);
     return map;
 }
 
-/* Few entries with texts as keys: the last of two equal names stays. */
+/* The last of two equal names stays. */
 static void put(struct cel_map *map, struct str key, struct cel_value value)
 {
     for (size_t i = 0; i < map->n; i++)
@@ -52,20 +56,45 @@ static void put(struct cel_map *map, struct str key, struct cel_value value)
             map->entries[i].value = value;
             return;
         }
+    ((uint32_t *)(uintptr_t)map->fingerprints)[map->n] = cel_fingerprint(key);
     map->entries[map->n++] = (struct cel_entry){cel_text(key), value};
 }
 
-static struct cel_map *domain_of(struct builder *b, struct cel_map *outer, struct str domain, size_t cap, bool unwraps)
+/* How many of n names are in a domain. */
+static size_t count_in(const struct builder *b, struct str domain, const void *names, size_t stride, size_t n)
 {
-    struct cel_map *inner;
+    struct str other, id;
+    size_t count = 0;
 
+    for (size_t i = 0; i < n; i++) {
+        split_name(b, *(const struct str *)((const char *)names + i * stride), &other, &id);
+        count += str_eq(domain, other);
+    }
+    return count;
+}
+
+/* How many domains n names have. */
+static size_t count_domains(const struct builder *b, const void *names, size_t stride, size_t n)
+{
+    struct str domain, id;
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        split_name(b, *(const struct str *)((const char *)names + i * stride), &domain, &id);
+        count += count_in(b, domain, names, stride, i) == 0;
+    }
+    return count;
+}
+
+/* The map of a domain, made when it is first asked for. */
+static struct cel_map *domain_of(struct builder *b, struct cel_map *outer, struct str domain, const void *names,
+                                 size_t stride, size_t n)
+{
     for (size_t i = 0; i < outer->n; i++)
         if (str_eq(cel_str(outer->entries[i].key), domain))
             return outer->entries[i].value.as.growing_map;
-    inner = text_map(b, cap);
-    inner->unwraps = unwraps;
-    outer->entries[outer->n++] = (struct cel_entry){cel_text(domain), cel_map(inner)};
-    return inner;
+    put(outer, domain, cel_map(text_map(b, count_in(b, domain, names, stride, n))));
+    return outer->entries[outer->n - 1].value.as.growing_map;
 }
 
 static struct cel_value version_value(struct builder *b, const struct cel_attribute *attribute, struct str text)
@@ -124,31 +153,36 @@ static struct cel_value attribute_value(struct builder *b, const struct cel_attr
 
 static struct cel_value attributes_value(struct builder *b)
 {
+    const struct cel_attribute *all = b->spec->attributes;
     size_t n = b->spec->n_attributes;
-    struct cel_map *outer = text_map(b, n);
+    struct cel_map *outer = text_map(b, n ? count_domains(b, &all[0].name, sizeof(*all), n) : 0), *inner;
     struct str domain, id;
 
     outer->has_default = true;
     for (size_t i = 0; i < n; i++) {
-        split_name(b, b->spec->attributes[i].name, &domain, &id);
-        put(domain_of(b, outer, domain, n, false), id, attribute_value(b, &b->spec->attributes[i]));
+        split_name(b, all[i].name, &domain, &id);
+        inner = domain_of(b, outer, domain, &all[0].name, sizeof(*all), n);
+        put(inner, id, attribute_value(b, &all[i]));
     }
     return cel_map(outer);
 }
 
 static struct cel_value capacities_value(struct builder *b)
 {
+    const struct cel_capacity *all = b->spec->capacities;
     size_t n = b->spec->n_capacities;
-    struct cel_map *outer = text_map(b, n);
+    struct cel_map *outer = text_map(b, n ? count_domains(b, &all[0].name, sizeof(*all), n) : 0), *inner;
     struct str domain, id;
 
     outer->has_default = true;
     for (size_t i = 0; i < n; i++) {
         struct quantity *q = arena_new(b->arena, struct quantity);
 
-        *q = b->spec->capacities[i].value;
-        split_name(b, b->spec->capacities[i].name, &domain, &id);
-        put(domain_of(b, outer, domain, n, true), id, (struct cel_value){.kind = CEL_V_QUANTITY, .as.quantity = q});
+        *q = quantity_copy(&all[i].value, b->arena);
+        split_name(b, all[i].name, &domain, &id);
+        inner = domain_of(b, outer, domain, &all[0].name, sizeof(*all), n);
+        inner->unwraps = true;
+        put(inner, id, (struct cel_value){.kind = CEL_V_QUANTITY, .as.quantity = q});
     }
     return cel_map(outer);
 }
@@ -158,16 +192,15 @@ const struct cel_device *cel_device_prepare(const struct cel_device_spec *spec, 
 {
     struct cel_device *device = arena_new(arena, struct cel_device);
     struct builder b = {arena, spec, options, device};
-    struct cel_map *map = text_map(&b, DEVICE_FIELDS);
-    const struct cel_value values[DEVICE_FIELDS] = {
-        [DEVICE_DRIVER] = cel_text(spec->driver),
-        [DEVICE_ATTRIBUTES] = attributes_value(&b),
-        [DEVICE_CAPACITY] = capacities_value(&b),
-        [DEVICE_SHARED] = cel_bool(spec->allow_multiple_allocations),
-    };
+    struct cel_map *map;
 
+    device->fields[DEVICE_DRIVER] = cel_text(spec->driver);
+    device->fields[DEVICE_ATTRIBUTES] = attributes_value(&b);
+    device->fields[DEVICE_CAPACITY] = capacities_value(&b);
+    device->fields[DEVICE_SHARED] = cel_bool(spec->allow_multiple_allocations);
+    map = text_map(&b, DEVICE_FIELDS);
     for (int i = 0; i < DEVICE_FIELDS; i++)
-        map->entries[map->n++] = (struct cel_entry){cel_text(str_of(cel_device_field_names[i])), values[i]};
+        put(map, str_of(cel_device_field_names[i]), device->fields[i]);
     device->value = cel_map(map);
     return device;
 }

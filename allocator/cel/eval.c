@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocator/cel/device.h"
 #include "allocator/cel/env.h"
 #include "allocator/cel/lib.h"
 
@@ -251,10 +252,14 @@ static enum found qualify(struct cel_eval *e, const struct cel_qualifier *q, boo
     enum found found;
 
     if (q->device_field >= 0) {
-        value = obj->as.map->entries[q->device_field].value;
+        value = e->device->fields[q->device_field];
         found = FOUND;
         if (q->tests_presence && !is_optional)
             value = cel_bool(true);
+    } else if (q->kind == QUAL_CONST && q->key.kind == CEL_V_STRING && obj->kind == CEL_V_MAP &&
+               obj->as.map->texts_only && !q->tests_presence &&
+               cel_map_lookup_text(obj->as.map, cel_str(q->key), q->fingerprint, &value)) {
+        found = FOUND;
     } else if ((found = resolve_key(e, q, &key)) != FOUND) {
         value = key;
     } else {
@@ -335,7 +340,8 @@ bool cel_eval_path(struct cel_eval *e, const struct cel_path *path, struct cel_v
 
     switch (path->root) {
     case ROOT_DEVICE:
-        obj = e->device;
+        if (!path->n || path->qualifiers[0].device_field < 0)
+            obj = e->device->value;
         break;
     case ROOT_SLOT:
         obj = read_slot(e, path->slot);

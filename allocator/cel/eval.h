@@ -12,6 +12,7 @@
 #include "allocator/cel/functions.h"
 #include "allocator/cel/value.h"
 
+struct cel_device;
 struct regex;
 
 /* ---- programs ---- */
@@ -55,6 +56,7 @@ struct cel_qualifier {
     bool tests_presence;
     int8_t device_field; /* index into the device's entries, or -1 */
     uint32_t id;
+    uint32_t fingerprint; /* of a constant string */
     struct cel_value key;
     struct cel_path *path; /* of QUAL_PATH */
     struct cel_node *node; /* of QUAL_EXPR */
@@ -144,7 +146,7 @@ struct cel_eval {
     bool fatal;    /* nothing absorbs this: unwind */
     bool is_uncertain;
     const char *fatal_words;
-    struct cel_value device;
+    const struct cel_device *device;
     const struct cel_value *globals;
     struct cel_slot *slots;
     struct cel_tracked *stack;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "allocator/base/arena.h"
+#include "allocator/base/invariant.h"
 #include "allocator/cel/eval.h"
 
 #include "allocator/base/banned.h"
@@ -132,7 +133,8 @@ struct cel_map *cel_map_new(struct arena *arena, size_t cap)
 {
     struct cel_map *map = arena_new(arena, struct cel_map);
 
-    map->cap = cap;
+    INVARIANT(cap <= UINT32_MAX / 4);
+    map->cap = (uint32_t)cap;
     map->entries = cap ? arena_array(arena, struct cel_entry, cap) : NULL;
     return map;
 }
@@ -213,30 +215,63 @@ static size_t slot_of_number(const struct cel_map *map, struct cel_value key)
     return at;
 }
 
-/* Maps of a device: few entries with texts as keys. */
-static bool find_text(const struct cel_map *map, struct cel_value key, struct cel_value *out)
+/* ---- maps of a device: few entries with texts as keys ---- */
+
+static uint64_t load_bytes(const char *p, size_t n)
+{
+    uint64_t word = 0;
+
+    memcpy(&word, p, n);
+    return word;
+}
+
+uint32_t cel_fingerprint(struct str key)
+{
+    uint64_t h = key.len;
+
+    if (key.len >= 8)
+        h = mix(mix(h, load_bytes(key.ptr, 8)), load_bytes(key.ptr + key.len - 8, 8));
+    else if (key.len)
+        h = mix(h, load_bytes(key.ptr, key.len));
+    return (uint32_t)(h ^ h >> 32);
+}
+
+static const struct cel_map empty_map = {.texts_only = true};
+
+static bool find_text(const struct cel_map *map, struct str key, uint32_t fingerprint, struct cel_value *out)
+{
+    for (size_t i = 0; i < map->n; i++)
+        if (map->fingerprints[i] == fingerprint && str_eq(cel_str(map->entries[i].key), key)) {
+            *out = map->entries[i].value;
+            return true;
+        }
+    return false;
+}
+
+bool cel_map_lookup_text(const struct cel_map *map, struct str key, uint32_t fingerprint, struct cel_value *out)
+{
+    if (find_text(map, key, fingerprint, out))
+        return true;
+    if (map->has_default)
+        *out = cel_map(&empty_map);
+    return map->has_default;
+}
+
+static bool find_loose_text(const struct cel_map *map, struct cel_value key, struct cel_value *out)
 {
     for (int depth = 0; map->unwraps && key.kind == CEL_V_OPTIONAL && key.as.content && depth < 100; depth++)
         key = *key.as.content;
-    if (key.kind != CEL_V_STRING)
-        return false;
-    for (size_t i = 0; i < map->n; i++) {
-        const struct cel_entry *entry = &map->entries[i];
-
-        if (entry->key.n == key.n && (!key.n || memcmp(entry->key.as.s, key.as.s, key.n) == 0)) {
-            *out = entry->value;
-            return true;
-        }
-    }
-    return false;
+    return key.kind == CEL_V_STRING && find_text(map, cel_str(key), cel_fingerprint(cel_str(key)), out);
 }
+
+/* ---- lookup ---- */
 
 bool cel_map_find(struct cel_eval *e, const struct cel_map *map, struct cel_value key, struct cel_value *out)
 {
     size_t i;
 
     if (map->texts_only)
-        return find_text(map, key, out);
+        return find_loose_text(map, key, out);
     if (!map->n)
         return false;
     if (!cel_is_hashable(key)) {
@@ -254,12 +289,10 @@ bool cel_map_find(struct cel_eval *e, const struct cel_map *map, struct cel_valu
 
 bool cel_map_lookup(struct cel_eval *e, const struct cel_map *map, struct cel_value key, struct cel_value *out)
 {
-    static const struct cel_map empty = {.texts_only = true};
-
     if (cel_map_find(e, map, key, out))
         return true;
     if (!map->has_default || e->fatal)
         return false;
-    *out = cel_map(&empty);
+    *out = cel_map(&empty_map);
     return true;
 }

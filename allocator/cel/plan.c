@@ -163,6 +163,8 @@ static void add_qualifier(struct planner *p, struct cel_path *path, struct cel_q
         return;
     }
     q.device_field = -1;
+    if (q.kind == QUAL_CONST && q.key.kind == CEL_V_STRING)
+        q.fingerprint = cel_fingerprint(cel_str(q.key));
     if (path->root == ROOT_DEVICE && path->n == 0 && q.kind == QUAL_CONST && q.key.kind == CEL_V_STRING)
         q.device_field = (int8_t)cel_device_field_find(cel_str(q.key));
     if (path->n == path->cap) {

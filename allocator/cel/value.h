@@ -96,13 +96,14 @@ struct cel_entry {
     struct cel_value key, value;
 };
 
-/* A map keeps its entries in order of insertion; `index` is a hash table of entry numbers plus one, made when the map
- * is large. */
+/* A map keeps its entries in order of insertion. A large one has a hash table of entry numbers plus one (`index`); the
+ * small ones of a device have a fingerprint per key, so that a lookup touches little memory. */
 struct cel_map {
     struct cel_entry *entries;
-    size_t n, cap;
+    const uint32_t *fingerprints;
     uint32_t *index;
-    size_t index_size;
+    uint32_t n, cap;
+    uint32_t index_size;
     bool has_default; /* a lookup (not a membership test) of an absent key gives an empty map */
     bool texts_only;  /* keys are strings; other keys are simply absent */
     bool unwraps;     /* an optional string is taken for the string (capacities) */
@@ -204,8 +205,12 @@ const char *cel_compare(struct cel_value a, struct cel_value b, int *out);
 
 /* Look a key up. The real implementation crashes on keys that cannot be hashed: then e->fatal is set. */
 bool cel_map_find(struct cel_eval *e, const struct cel_map *map, struct cel_value key, struct cel_value *out);
+/* The fingerprint of a key. */
+uint32_t cel_fingerprint(struct str key);
 /* The same with the default of the device's maps. */
 bool cel_map_lookup(struct cel_eval *e, const struct cel_map *map, struct cel_value key, struct cel_value *out);
+/* The same for a string whose fingerprint is known, in a map with texts_only. */
+bool cel_map_lookup_text(const struct cel_map *map, struct str key, uint32_t fingerprint, struct cel_value *out);
 struct cel_map *cel_map_new(struct arena *arena, size_t cap);
 /* Put an entry, replacing the one with the very same key (1 and 1u are two keys). */
 void cel_map_put(struct cel_map *map, struct arena *arena, struct cel_value key, struct cel_value value);
