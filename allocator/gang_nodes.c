@@ -305,6 +305,7 @@ static enum capacity_verdict capacity_test(struct builder *b, const struct gang_
     const char *message = NULL;
     struct gs_use *uses;
 
+    *out = (struct gs_candidate){.device = &device->gs};
     if (!feature_on(snapshot_features(b->gang->snapshot), FEATURE_CONSUMABLE_CAPACITY) || lifts(b, LIFT_CAPACITY))
         return CAPACITY_FITS;
     switch (capacity_consumption(ask->unit->shape, ask->ask, device->device, b->arena, &amounts, &message)) {
@@ -408,7 +409,7 @@ static bool list_offer(struct builder *b, const struct gang_ask *ask, const stru
         list->all_fails = true;
         return true;
     }
-    list->items[list->n++].device = &device->gs;
+    list->n++;
     return true;
 }
 
@@ -930,7 +931,7 @@ static enum gang_device_state state_of(struct builder *b, const struct gang_ask 
 {
     struct gang_device *device = device_make(b, offer, false);
     const struct device_use *use = &use_of(b->gang, device->pool)[device->index];
-    struct gs_candidate candidate = {.device = &device->gs};
+    struct gs_candidate candidate;
 
     *out_detail = NULL;
     if (!ask->admin && use->n_dedicated > 0)

@@ -1,0 +1,194 @@
+/* Small random clusters and gangs against a plain exhaustive search. The seed of a failing case is printed; GANG_SEED runs
+ * that one alone, GANG_CASES sets how many. */
+#include "test/support/cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "test/allocator/gang/world.h"
+
+#include "allocator/base/banned.h"
+
+#define CASES 1500
+
+struct tally {
+    size_t fits, does_not, undecided, bind_only, too_large, wrong;
+};
+
+static uint64_t setting(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+
+    return text ? strtoull(text, NULL, 10) : fallback;
+}
+
+static size_t complain(uint64_t seed, const char *what)
+{
+    print_message("seed %llu: %s\n", (unsigned long long)seed, what);
+    return 1;
+}
+
+/* The verdict on a world, and its placement as text (to free). */
+static enum gang_verdict fit_text(const struct world *w, const struct snapshot *snapshot, char **out_text,
+                                  const char **out_problem, bool *out_bind_only)
+{
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+    enum gang_verdict verdict;
+
+    *out_text = NULL;
+    *out_problem = NULL;
+    *out_bind_only = false;
+    world_question_init(&question, w);
+    if (gang_fit(snapshot, &question.spec, &question.arena, &result, &err) < 0) {
+        print_message("%s: %s\n", err.field, err.text);
+        abort();
+    }
+    verdict = result.verdict;
+    if (verdict == GANG_FITS) {
+        json_t *json = placement_to_json(result.placement, &question.spec);
+
+        *out_text = json_dumps(json, JSON_COMPACT);
+        *out_problem = world_check(w, result.placement);
+        *out_bind_only = result.placement->bind_only;
+        json_decref(json);
+    }
+    gang_result_release(&result);
+    world_question_release(&question);
+    return verdict;
+}
+
+static size_t compare_to_reference(uint64_t seed, const struct world *w, struct tally *tally)
+{
+    enum world_answer want = world_fits(w);
+    struct snapshot *snapshot = world_snapshot(w);
+    enum gang_verdict have, again;
+    const char *problem;
+    char *text, *second;
+    bool bind_only;
+    size_t wrong = 0;
+
+    have = fit_text(w, snapshot, &text, &problem, &bind_only);
+    again = fit_text(w, snapshot, &second, &problem, &bind_only);
+    tally->fits += have == GANG_FITS;
+    tally->does_not += have == GANG_WAITS || have == GANG_NEVER;
+    tally->undecided += have == GANG_UNDECIDED;
+    tally->bind_only += bind_only;
+    tally->too_large += want == WORLD_TOO_LARGE;
+    if (have == GANG_REFUSED)
+        wrong += complain(seed, "refused");
+    if (have == GANG_FITS && want == WORLD_DOES_NOT_FIT)
+        wrong += complain(seed, "a false fit");
+    if ((have == GANG_WAITS || have == GANG_NEVER) && want == WORLD_FITS)
+        wrong += complain(seed, "a false refusal");
+    if (problem)
+        wrong += complain(seed, problem);
+    if (have != again || (text && strcmp(text, second) != 0))
+        wrong += complain(seed, "two runs differ");
+    free(text);
+    free(second);
+    snapshot_unref(snapshot);
+    return wrong;
+}
+
+/* With nothing in use: NEVER must mean that it does not fit then, WAITS that it does. */
+static size_t compare_on_empty(uint64_t seed, const struct world *w)
+{
+    struct snapshot *snapshot = world_snapshot(w);
+    struct world empty = *w;
+    const char *problem;
+    enum gang_verdict have;
+    enum world_answer want;
+    bool bind_only;
+    size_t wrong = 0;
+    char *text;
+
+    for (int d = 0; d < empty.n_devices; d++)
+        empty.devices[d].used = false;
+    want = world_fits(&empty);
+    have = fit_text(w, snapshot, &text, &problem, &bind_only);
+    if (have == GANG_NEVER && want == WORLD_FITS)
+        wrong += complain(seed, "a false never");
+    if (have == GANG_WAITS && want == WORLD_DOES_NOT_FIT)
+        wrong += complain(seed, "a false waits");
+    free(text);
+    snapshot_unref(snapshot);
+    return wrong;
+}
+
+static bool has_all(const struct world_claim *claim)
+{
+    for (int r = 0; r < claim->n_requests; r++)
+        for (int a = 0; a < claim->requests[r].n_alts; a++)
+            if (claim->requests[r].alts[a].all)
+                return true;
+    return false;
+}
+
+static bool wants_all(const struct world *w)
+{
+    for (int g = 0; g < w->n_groups; g++)
+        for (int c = 0; c < w->groups[g].n_claims; c++)
+            if (has_all(&w->groups[g].claims[c]))
+                return true;
+    return false;
+}
+
+/* One more free device never makes a gang unfit that fitted (mode All apart, which wants that one too). */
+static size_t add_a_device(uint64_t seed, const struct world *w, struct rng *rng)
+{
+    struct world more = *w;
+    struct snapshot *before = world_snapshot(w), *after;
+    const char *problem;
+    enum gang_verdict first, second;
+    bool bind_only;
+    char *text;
+
+    more.devices[more.n_devices] = (struct world_device){.node = (int)rng_below(rng, (uint64_t)w->n_nodes),
+                                                         .zone = -1,
+                                                         .model = (int)rng_below(rng, 2),
+                                                         .numa = (int)rng_below(rng, 2),
+                                                         .memory = 4};
+    more.n_devices++;
+    after = world_snapshot(&more);
+    first = fit_text(w, before, &text, &problem, &bind_only);
+    free(text);
+    second = fit_text(&more, after, &text, &problem, &bind_only);
+    free(text);
+    snapshot_unref(before);
+    snapshot_unref(after);
+    return first == GANG_FITS && second != GANG_FITS ? complain(seed, "a device more makes it unfit") : 0;
+}
+
+static void test_gang__agrees_with_plain_search(void **state)
+{
+    uint64_t first = setting("GANG_SEED", 1), n = getenv("GANG_SEED") ? 1 : setting("GANG_CASES", CASES);
+    struct tally tally = {0};
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        struct rng rng = {.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
+        struct world w = world_random(&rng);
+
+        if (getenv("GANG_SEED"))
+            world_print(&w);
+        tally.wrong += compare_to_reference(seed, &w, &tally);
+        tally.wrong += compare_on_empty(seed, &w);
+        if (w.n_devices < MAX_DEVICES && !wants_all(&w))
+            tally.wrong += add_a_device(seed, &w, &rng);
+    }
+    print_message("seeds %llu..%llu: %zu fit, %zu do not, %zu undecided, %zu only when bound, %zu too large for the "
+                  "reference\n",
+                  (unsigned long long)first, (unsigned long long)(first + n - 1), tally.fits, tally.does_not,
+                  tally.undecided, tally.bind_only, tally.too_large);
+    assert_int_equal(tally.wrong, 0);
+    assert_true(tally.undecided * 100 <= n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gang__agrees_with_plain_search)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
