@@ -9,6 +9,7 @@
 #include "allocator/base/error.h"
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
+#include "allocator/cel/regex_internal.h"
 
 #include "allocator/base/banned.h"
 
@@ -18,7 +19,8 @@
 #define DFA_WORKSPACE  4096
 
 struct regex {
-    pcre2_code *code;
+    pcre2_code *finder;   /* matches the text that Go matches */
+    pcre2_code *searcher; /* matches where Go matches; the same object unless that can be had for less */
     pcre2_match_context *limits;
     /* The working memory of one match, parked here between matches. Whoever matches takes it and leaves NULL; whoever
      * finds NULL makes one, and frees it when another was parked meanwhile. */
@@ -54,12 +56,28 @@ static int compile(const struct buf *translated, pcre2_code **out, struct error 
     return error_set(err, ERR_LIMIT, "error parsing regexp: expression too large: %s", (const char *)why);
 }
 
+static int compile_both(struct str pattern, struct regex *regex, struct error *err)
+{
+    BUF exact = {0};
+    BUF plain = {0};
+    bool differ, ignored;
+
+    if (regex_translate_for(pattern, true, &exact, &differ, err) < 0 || compile(&exact, &regex->finder, err) < 0)
+        return -1;
+    regex->searcher = regex->finder;
+    if (!differ)
+        return 0;
+    regex->searcher = NULL;
+    if (regex_translate_for(pattern, false, &plain, &ignored, err) < 0)
+        return -1;
+    return compile(&plain, &regex->searcher, err);
+}
+
 int regex_compile(struct str pattern, struct regex **out, struct error *err)
 {
     CLEANUP(regex) *regex = mem_new(struct regex);
-    BUF translated = {0};
 
-    if (regex_translate(pattern, &translated, err) < 0 || compile(&translated, &regex->code, err) < 0)
+    if (compile_both(pattern, regex, err) < 0)
         return -1;
     regex->limits = pcre2_match_context_create(NULL);
     INVARIANT(regex->limits != NULL);
@@ -78,7 +96,9 @@ void regex_free(struct regex *regex)
         pcre2_match_data_free(atomic_load(regex->parked));
     free(regex->parked);
     pcre2_match_context_free(regex->limits);
-    pcre2_code_free(regex->code);
+    if (regex->searcher != regex->finder)
+        pcre2_code_free(regex->searcher);
+    pcre2_code_free(regex->finder);
     free(regex);
 }
 
@@ -108,19 +128,20 @@ static int refuse(int status, struct error *err)
 }
 
 /* The first match from byte `at` on: 1 and the match, 0 for none, else PCRE2's error. */
-static int match(const struct regex *regex, struct str text, size_t at, uint32_t options, struct regex_match *out)
+static int match(const struct regex *regex, const pcre2_code *code, struct str text, size_t at, uint32_t options,
+                 struct regex_match *out)
 {
     pcre2_match_data *data = take_data(regex);
     PCRE2_SPTR subject = (PCRE2_SPTR)(text.ptr ? text.ptr : "");
-    int status = pcre2_match(regex->code, subject, text.len, at, options, data, regex->limits);
+    int status = pcre2_match(code, subject, text.len, at, options, data, regex->limits);
 
-    if (status > 0) {
+    if (status >= 0) { /* 0 when there are captures, for which there is no room here */
         const PCRE2_SIZE *range = pcre2_get_ovector_pointer(data);
 
         *out = (struct regex_match){range[0], range[1]};
     }
     park_data(regex, data);
-    return status > 0 ? 1 : status == PCRE2_ERROR_NOMATCH ? 0 : status;
+    return status >= 0 ? 1 : status == PCRE2_ERROR_NOMATCH ? 0 : status;
 }
 
 /* Whether there is a match at all, by the algorithm that keeps all possibilities at once and never backtracks. */
@@ -128,7 +149,7 @@ static int search_breadth_first(const struct regex *regex, struct str text)
 {
     pcre2_match_data *data = take_data(regex);
     int workspace[DFA_WORKSPACE];
-    int status = pcre2_dfa_match(regex->code, (PCRE2_SPTR)text.ptr, text.len, 0, PCRE2_DFA_SHORTEST, data,
+    int status = pcre2_dfa_match(regex->searcher, (PCRE2_SPTR)text.ptr, text.len, 0, PCRE2_DFA_SHORTEST, data,
                                  regex->limits, workspace, DFA_WORKSPACE);
 
     park_data(regex, data);
@@ -138,7 +159,7 @@ static int search_breadth_first(const struct regex *regex, struct str text)
 int regex_search(const struct regex *regex, struct str text, bool *out_found, struct error *err)
 {
     struct regex_match ignored;
-    int status = match(regex, text, 0, 0, &ignored);
+    int status = match(regex, regex->searcher, text, 0, 0, &ignored);
 
     if (status == PCRE2_ERROR_MATCHLIMIT && text.len <= DFA_MAX_TEXT)
         status = search_breadth_first(regex, text);
@@ -167,7 +188,8 @@ int regex_next(struct regex_iterator *it, struct regex_match *out, struct error 
     while (it->at <= it->text.len) {
         struct regex_match found;
         bool counts;
-        int status = match(it->regex, it->text, it->at, it->is_checked ? PCRE2_NO_UTF_CHECK : 0, &found);
+        int status =
+            match(it->regex, it->regex->finder, it->text, it->at, it->is_checked ? PCRE2_NO_UTF_CHECK : 0, &found);
 
         if (status < 0)
             return refuse(status, err);

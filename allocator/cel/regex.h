@@ -11,7 +11,8 @@
  *
  * Departures from Go: groups nest at most 200 deep, not 1000; (?i) on \p{Lu}, \p{Ll}, \p{Lt} matches every letter that
  * has a case; Unicode tables are those of the PCRE2 library; a pattern whose expansion exceeds what PCRE2 can compile
- * (64 KiB) is refused with ERR_LIMIT. */
+ * (64 KiB) is refused with ERR_LIMIT; loops in loops over lazy or alternative things that can be empty may find a text
+ * of another length in rare cases (whether something matches is never affected). */
 #ifndef QUEUED_CEL_REGEX_H
 #define QUEUED_CEL_REGEX_H
 

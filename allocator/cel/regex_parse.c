@@ -9,6 +9,7 @@
 #include "allocator/cel/regex.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,10 @@
 
 #include "allocator/base/banned.h"
 
-#define MAX_DEPTH   200  /* of groups; Go allows 1000, PCRE2 recurses */
-#define MAX_REPEAT  1000 /* counts, alone and multiplied when nested */
-#define TOO_LARGE   (-1) /* a count that no repetition may have */
+#define MAX_OUTPUT  (1 << 20) /* bytes */
+#define MAX_DEPTH   200       /* of groups; Go allows 1000, PCRE2 recurses */
+#define MAX_REPEAT  1000      /* counts, alone and multiplied when nested */
+#define TOO_LARGE   (-1)      /* a count that no repetition may have */
 #define LONG_S      0x17F
 #define KELVIN_SIGN 0x212A
 
@@ -29,10 +31,13 @@ enum flag { FOLD = BIT(0), MULTILINE = BIT(1), DOT_ALL = BIT(2), UNGREEDY = BIT(
 
 /* What a group remembers of its surroundings, and what is known of its content so far. */
 struct group {
-    unsigned flags; /* in force outside */
-    bool folds;     /* how the output folds outside */
-    size_t start;   /* in the output */
-    int product;    /* the largest product of nested counts inside */
+    unsigned flags;       /* in force outside */
+    bool folds;           /* how the output folds outside */
+    size_t start;         /* in the output */
+    int product;          /* the largest product of nested counts inside */
+    bool branch_is_empty; /* the alternative so far can match nothing */
+    bool is_empty;        /* an earlier alternative can */
+    bool is_hazard;       /* it may prefer nothing to something: it has alternatives or lazy repetitions */
 };
 
 struct translation {
@@ -45,9 +50,13 @@ struct translation {
     struct group *groups; /* the open ones; the first is the whole pattern */
     size_t n_groups, cap_groups;
     bool has_item;       /* something stands before that can be repeated */
-    bool item_is_simple; /* one character or class: needs no group to be repeated */
+    bool item_is_simple; /* one character or class, or a group: needs no group to be repeated */
+    bool item_is_empty;  /* it can match nothing */
+    bool item_is_hazard; /* as in a group */
     size_t item_start;   /* in the output */
     int item_product;
+    bool exact; /* what is matched has to be as long as in Go; else only whether something is */
+    int n_captures;
 };
 
 static int refuse(const struct translation *t, const char *why, size_t from, size_t to)
@@ -86,10 +95,27 @@ static bool is_alnum(uint32_t c)
 
 /* ---- items ---- */
 
+/* The item before is complete: its group takes note of it. */
+static void end_item(struct translation *t)
+{
+    struct group *group = &t->groups[t->n_groups - 1];
+
+    if (!t->has_item)
+        return;
+    group->branch_is_empty = group->branch_is_empty && t->item_is_empty;
+    group->is_hazard = group->is_hazard || t->item_is_hazard;
+    if (t->item_product > group->product)
+        group->product = t->item_product;
+    t->has_item = false;
+}
+
 static void begin_item(struct translation *t, bool is_simple)
 {
+    end_item(t);
     t->has_item = true;
     t->item_is_simple = is_simple;
+    t->item_is_empty = false;
+    t->item_is_hazard = false;
     t->item_product = 1;
     t->item_start = t->out->len;
 }
@@ -122,15 +148,8 @@ static void add_literal(struct translation *t, uint32_t code)
 static void add_anchor(struct translation *t, const char *text)
 {
     begin_item(t, false);
+    t->item_is_empty = true;
     buf_adds(t->out, text);
-}
-
-static void note_product(struct translation *t)
-{
-    struct group *group = &t->groups[t->n_groups - 1];
-
-    if (t->item_product > group->product)
-        group->product = t->item_product;
 }
 
 /* ---- repetitions ---- */
@@ -207,21 +226,54 @@ static bool multiply(struct translation *t, const struct counts *c)
     return true;
 }
 
+/* "(?:" item ")" */
+static void wrap_item(struct translation *t)
+{
+    insert(t->out, t->item_start, "(?:");
+    buf_addc(t->out, ')');
+    t->item_is_simple = true;
+}
+
+/* One round or more of an item that may prefer nothing: entry and round capture what is left of the text; a round that
+ * moved nowhere counts only where the loop began. */
+static void add_careful_loop(struct translation *t, bool lazy)
+{
+    int entry = ++t->n_captures, round = ++t->n_captures;
+    char head[64];
+
+    snprintf(head, sizeof(head), "(?=(?<c%d>.*))(?:(?=(?<c%d>.*))", entry, round);
+    insert(t->out, t->item_start, head);
+    buf_addf(t->out, "(?:(?!\\k<c%d>\\z)|(?=\\k<c%d>\\z)))+%s", round, entry, lazy ? "?" : "");
+    wrap_item(t);
+}
+
+/* A loop without end that begins with no round or one. */
+static bool is_loop(const struct counts *c, char letter, bool *from_zero)
+{
+    *from_zero = c->is_counted ? c->min == 0 : letter == '*';
+    return c->is_counted ? c->max < 0 && c->min < 2 : letter != '?';
+}
+
 static void add_quantifier(struct translation *t, char letter, const struct counts *c, bool lazy)
 {
-    if (!t->item_is_simple) {
-        insert(t->out, t->item_start, "(?:");
-        buf_addc(t->out, ')');
+    bool from_zero;
+
+    if (!t->item_is_simple)
+        wrap_item(t);
+    if (t->exact && t->item_is_empty && t->item_is_hazard && is_loop(c, letter, &from_zero)) {
+        add_careful_loop(t, lazy);
+        if (from_zero)
+            buf_adds(t->out, lazy ? "??" : "?");
+    } else if (!c->is_counted) {
+        buf_addf(t->out, "%c%s", letter, lazy ? "?" : "");
+    } else if (c->max < 0) {
+        buf_addf(t->out, "{%d,}%s", c->min, lazy ? "?" : "");
+    } else {
+        buf_addf(t->out, "{%d,%d}%s", c->min, c->max, lazy ? "?" : "");
     }
-    if (!c->is_counted)
-        buf_addc(t->out, letter);
-    else if (c->max < 0)
-        buf_addf(t->out, "{%d,}", c->min);
-    else
-        buf_addf(t->out, "{%d,%d}", c->min, c->max);
-    if (lazy)
-        buf_addc(t->out, '?');
     t->item_is_simple = false;
+    t->item_is_empty = t->item_is_empty || letter == '*' || letter == '?' || (c->is_counted && c->min == 0);
+    t->item_is_hazard = t->item_is_hazard || lazy;
 }
 
 /* ( "*" | "+" | "?" | braces ) [ "?" ]; `after` is where the previous repetition began when one stands directly before.
@@ -242,7 +294,6 @@ static int read_repetition(struct translation *t, const struct counts *c, size_t
     if (!multiply(t, c))
         return refuse(t, "invalid repeat count", from, t->at);
     add_quantifier(t, letter, c, lazy);
-    note_product(t);
     return 0;
 }
 
@@ -259,15 +310,6 @@ static int hex_value(uint32_t c)
 static int bad_escape(struct translation *t, size_t from)
 {
     return refuse(t, "invalid escape sequence", from, t->at);
-}
-
-/* One code point of an escape that must not end here. */
-static int next_code(struct translation *t, uint32_t *out)
-{
-    if (at_end(t))
-        return refuse(t, "invalid UTF-8", t->at, t->at);
-    *out = utf8_next(t->text, &t->at);
-    return 0;
 }
 
 /* "{" hex { hex } "}", behind \x */
@@ -292,15 +334,14 @@ static int read_braced_hex(struct translation *t, size_t from, uint32_t *out)
 
 static int read_hex(struct translation *t, size_t from, uint32_t *out)
 {
-    uint32_t high, low = 0;
+    uint32_t high, low;
 
     if (at_end(t))
         return bad_escape(t, from);
     high = utf8_next(t->text, &t->at);
     if (high == '{')
         return read_braced_hex(t, from, out);
-    if (next_code(t, &low) < 0)
-        return -1;
+    low = at_end(t) ? UTF8_REPLACEMENT : utf8_next(t->text, &t->at);
     if (hex_value(high) < 0 || hex_value(low) < 0)
         return bad_escape(t, from);
     *out = (uint32_t)(hex_value(high) * 16 + hex_value(low));
@@ -467,10 +508,9 @@ static int read_property(struct translation *t)
     negated = peek(t, 1) == 'P';
     t->at += 2;
     name_from = t->at;
-    if (at_end(t))
-        return refuse(t, "invalid UTF-8", t->at, t->at);
     if (peek(t, 0) != '{') {
-        utf8_next(t->text, &t->at);
+        if (!at_end(t))
+            utf8_next(t->text, &t->at);
         name = (struct str){t->text.ptr + name_from, t->at - name_from};
     } else {
         end = memchr(t->text.ptr + t->at, '}', t->text.len - t->at);
@@ -548,21 +588,15 @@ static int read_class(struct translation *t)
 /* A class escape outside of brackets. */
 static int read_lone_class(struct translation *t)
 {
-    struct translation before = *t;
-    size_t written = t->out->len;
     int read;
 
+    if ((peek(t, 1) | 0x20) != 'p' && !(peek(t, 1) != '\0' && strchr("dDsSwW", peek(t, 1))))
+        return 0;
     begin_folded_item(t);
     buf_addc(t->out, '[');
     read = read_property(t);
     if (read == 0)
         read = read_perl_class(t);
-    if (read == 0) { /* take it back */
-        *t = before;
-        t->out->len = written;
-        t->out->data[written] = '\0';
-        return 0;
-    }
     buf_addc(t->out, ']');
     return read;
 }
@@ -576,21 +610,23 @@ static int open_group(struct translation *t, unsigned flags)
     if (t->n_groups > MAX_DEPTH)
         return error_set(t->err, ERR_LIMIT, "error parsing regexp: expression nests too deeply: `%.*s`",
                          STR_FMT(t->text));
+    end_item(t);
     mem_grow(t->groups, t->n_groups, t->cap_groups);
     group = &t->groups[t->n_groups++];
-    *group = (struct group){t->flags, t->folds, t->out->len, 1};
+    *group = (struct group){
+        .flags = t->flags, .folds = t->folds, .start = t->out->len, .product = 1, .branch_is_empty = true};
     buf_adds(t->out, "(?:");
     t->flags = flags;
-    t->has_item = false;
     return 0;
 }
 
 static int close_group(struct translation *t)
 {
-    struct group *group = &t->groups[t->n_groups - 1];
+    const struct group *group = &t->groups[t->n_groups - 1];
 
     if (t->n_groups == 1)
         return refuse(t, "unexpected )", 0, t->text.len);
+    end_item(t);
     t->at++;
     buf_addc(t->out, ')');
     t->n_groups--;
@@ -598,9 +634,10 @@ static int close_group(struct translation *t)
     t->folds = group->folds;
     t->has_item = true;
     t->item_is_simple = true; /* it has its own parentheses */
+    t->item_is_empty = group->is_empty || group->branch_is_empty;
+    t->item_is_hazard = group->is_hazard;
     t->item_start = group->start;
     t->item_product = group->product;
-    note_product(t);
     return 0;
 }
 
@@ -735,8 +772,13 @@ static void read_dot(struct translation *t)
 
 static void read_bar(struct translation *t)
 {
+    struct group *group = &t->groups[t->n_groups - 1];
+
+    end_item(t);
+    group->is_empty = group->is_empty || group->branch_is_empty;
+    group->branch_is_empty = true;
+    group->is_hazard = true;
     buf_addc(t->out, '|');
-    t->has_item = false;
     t->at++;
 }
 
@@ -789,6 +831,8 @@ static int translate(struct translation *t)
             return refuse(t, "invalid repeat count", from, t->at);
         if (is_repetition ? read_repetition(t, &counts, from, previous) < 0 : read_item(t) < 0)
             return -1;
+        if (t->out->len > MAX_OUTPUT)
+            return error_set(t->err, ERR_LIMIT, "error parsing regexp: expression too large");
         previous = is_repetition ? from : SIZE_MAX;
     }
     if (t->n_groups != 1)
@@ -796,9 +840,9 @@ static int translate(struct translation *t)
     return 0;
 }
 
-int regex_translate(struct str pattern, struct buf *out, struct error *err)
+int regex_translate_for(struct str pattern, bool exact, struct buf *out, bool *has_captures, struct error *err)
 {
-    struct translation t = {.text = pattern, .out = out, .err = err};
+    struct translation t = {.text = pattern, .out = out, .err = err, .exact = exact};
     int status;
 
     if (pattern.len > REGEX_MAX_PATTERN)
@@ -806,8 +850,16 @@ int regex_translate(struct str pattern, struct buf *out, struct error *err)
     if (!utf8_is_valid(pattern))
         return refuse(&t, "invalid UTF-8", 0, pattern.len);
     mem_grow(t.groups, t.n_groups, t.cap_groups);
-    t.groups[t.n_groups++] = (struct group){.product = 1};
+    t.groups[t.n_groups++] = (struct group){.product = 1, .branch_is_empty = true};
     status = translate(&t);
     free(t.groups);
+    *has_captures = t.n_captures > 0;
     return status;
+}
+
+int regex_translate(struct str pattern, struct buf *out, struct error *err)
+{
+    bool has_captures;
+
+    return regex_translate_for(pattern, true, out, &has_captures, err);
 }
