@@ -1,8 +1,10 @@
 /* Pods and claims from creation to their end: gates, scheduling, devices, deletion. */
 #include "test/cluster/world.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocator/base/arena.h"
 #include "allocator/predict.h"
@@ -57,9 +59,9 @@ static const char *condition_text(struct world *world, const char *key, const ch
     size_t i;
     json_t *condition;
 
-    json_array_foreach(conditions, i,
-                       condition) if (strcmp(json_string_value(json_object_get(condition, "type")), type) ==
-                                      0) return json_string_value(json_object_get(condition, member));
+    json_array_foreach (conditions, i, condition)
+        if (strcmp(json_string_value(json_object_get(condition, "type")), type) == 0)
+            return json_string_value(json_object_get(condition, member));
     return NULL;
 }
 
@@ -250,9 +252,9 @@ static void test_life__the_allocation_is_what_predict_says(void **state)
                      "2}]}]}}}"),
         ERR_NONE);
     object = world_object(&world, "ResourceClaim/default/c");
-    json_object_foreach(world.objects, key,
-                        value) if (strncmp(key, "ConfigMap", 9) != 0 && strncmp(key, "Service", 7) != 0)
-        assert_int_equal(snapshot_builder_put(builder, value, NULL), 0);
+    json_object_foreach (world.objects, key, value)
+        if (strncmp(key, "ConfigMap", 9) != 0 && strncmp(key, "Service", 7) != 0)
+            assert_int_equal(snapshot_builder_put(builder, value, NULL), 0);
     snapshot = snapshot_builder_build(builder);
     assert_int_equal(claim_parse(object, &features, true, &arena, &claim, NULL), 0);
     predict(snapshot, "n1", (const struct claim *const[]){claim}, 1, 0, &arena, &prediction);
@@ -383,6 +385,42 @@ static void test_life__what_names_an_owner_that_is_not_there_is_collected(void *
     world_close(&world);
 }
 
+static void test_life__a_second_owner_keeps_what_the_first_leaves(void **state)
+{
+    struct world world;
+    char uids[2][48];
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    for (int i = 0; i < 2; i++) {
+        char key[40];
+
+        assert_int_equal(world_create(&world, NULL,
+                                      "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'm%d', 'labels': "
+                                      "{'" LABEL_JOB "': '1'}}}",
+                                      i),
+                         ERR_NONE);
+        snprintf(key, sizeof(key), "ConfigMap/default/m%d", i);
+        snprintf(uids[i], sizeof(uids[i]), "%s",
+                 json_string_value(json_object_get(json_object_get(world_object(&world, key), "metadata"), "uid")));
+    }
+    assert_int_equal(
+        world_create(&world, NULL,
+                     "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p', 'ownerReferences': "
+                     "[{'apiVersion': 'v1', 'kind': 'ConfigMap', 'name': 'm0', 'uid': '%s'}, {'apiVersion': "
+                     "'v1', 'kind': 'ConfigMap', 'name': 'm1', 'uid': '%s'}]}, 'spec': {'schedulingGates': "
+                     "[{'name': 'g'}], 'containers': [{'name': 'a', 'image': 'x'}]}}",
+                     uids[0], uids[1]),
+        ERR_NONE);
+    world_remove(&world, "ConfigMap", "default", "m0", NULL);
+    assert_string_equal(world_state(&world, "ConfigMap/default/m0"), "none");
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Pending gated");
+    world_remove(&world, "ConfigMap", "default", "m1", NULL);
+    assert_string_equal(world_state(&world, "ConfigMap/default/m1"), "none");
+    assert_string_equal(world_state(&world, "Pod/default/p"), "none");
+    world_close(&world);
+}
+
 static void test_life__claims_are_generated_from_templates_and_end_with_their_pod(void **state)
 {
     struct world world;
@@ -453,6 +491,56 @@ static void test_life__duration(void **state)
     world_close(&world);
 }
 
+/* ---- real time ---- */
+
+struct real {
+    struct event_base *base;
+    bool has_ended;
+};
+
+static void on_real_change(void *ctx, enum cluster_change change, const json_t *object)
+{
+    struct real *real = ctx;
+    const char *phase = json_string_value(json_object_get(json_object_get(object, "status"), "phase"));
+
+    (void)change;
+    if (phase && strcmp(phase, "Succeeded") == 0) {
+        real->has_ended = true;
+        event_base_loopbreak(real->base);
+    }
+}
+
+static void test_life__a_cluster_in_real_time_does_the_same(void **state)
+{
+    struct real real = {.base = event_base_new()};
+    struct clock *clock = clock_real_new(real.base);
+    struct cluster_listener listener = {&real, on_real_change, NULL, NULL};
+    struct embedded_options options = {.schedule_delay_ms = 2, .start_delay_ms = 2};
+    char path[] = "/tmp/test-real-XXXXXX";
+    struct cluster *cluster;
+    struct error err = {0};
+    int fd = mkstemp(path);
+    json_t *pod;
+
+    (void)state;
+    assert_true(fd >= 0 && write(fd, world_two_nodes, strlen(world_two_nodes)) == (ssize_t)strlen(world_two_nodes));
+    close(fd);
+    options.manifests = path;
+    if (embedded_new(&options, clock, NULL, NULL, &cluster, &err) < 0)
+        fail_msg("%s", err.text);
+    cluster->ops->start(cluster, &listener);
+    pod = world_json("{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p', 'annotations': {'" EMBEDDED_DURATION
+                     "': '5ms'}}, 'spec': {'containers': [{'name': 'a', 'image': 'x'}]}}");
+    cluster->ops->create(cluster, pod, NULL, NULL);
+    json_decref(pod);
+    event_base_dispatch(real.base);
+    assert_true(real.has_ended);
+    cluster->ops->free(cluster);
+    clock_free(clock);
+    event_base_free(real.base);
+    unlink(path);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -467,8 +555,10 @@ int main(void)
         cmocka_unit_test(test_life__a_claim_stays_until_no_pod_uses_it),
         cmocka_unit_test(test_life__a_foreground_deletion_takes_the_owner_last),
         cmocka_unit_test(test_life__what_names_an_owner_that_is_not_there_is_collected),
+        cmocka_unit_test(test_life__a_second_owner_keeps_what_the_first_leaves),
         cmocka_unit_test(test_life__claims_are_generated_from_templates_and_end_with_their_pod),
         cmocka_unit_test(test_life__a_deadline_ends_a_pod),
+        cmocka_unit_test(test_life__a_cluster_in_real_time_does_the_same),
     };
     int failed = RUN_TABLE(test_life__place, place_cases);
 

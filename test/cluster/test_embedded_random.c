@@ -33,9 +33,9 @@ static const json_t *find_uid(const json_t *objects, const char *uid)
     const char *key;
     json_t *object;
 
-    json_object_foreach((json_t *)(uintptr_t)objects, key,
-                        object) if (at(object, "metadata", "uid") &&
-                                    strcmp(at(object, "metadata", "uid"), uid) == 0) return object;
+    json_object_foreach ((json_t *)(uintptr_t)objects, key, object)
+        if (at(object, "metadata", "uid") && strcmp(at(object, "metadata", "uid"), uid) == 0)
+            return object;
     return NULL;
 }
 
@@ -46,12 +46,10 @@ static void check_devices(const json_t *objects)
     const char *key;
     size_t i;
 
-    json_object_foreach((json_t *)(uintptr_t)objects, key, object)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)objects, key, object) {
         const json_t *allocation = json_object_get(json_object_get(object, "status"), "allocation");
 
-        json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), i, result)
-        {
+        json_array_foreach (json_object_get(json_object_get(allocation, "devices"), "results"), i, result) {
             char device[128];
 
             snprintf(device, sizeof(device), "%s/%s", json_string_value(json_object_get(result, "pool")),
@@ -73,15 +71,13 @@ static void check_claims(const json_t *objects)
     json_t *object, *item;
     size_t i;
 
-    json_object_foreach((json_t *)(uintptr_t)objects, key, object)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)objects, key, object) {
         const json_t *status = json_object_get(object, "status");
 
         if (strncmp(key, "ResourceClaim/", 14) == 0) {
             const json_t *reserved = json_object_get(status, "reservedFor");
 
-            json_array_foreach(reserved, i, item)
-            {
+            json_array_foreach (reserved, i, item) {
                 const json_t *pod = find_uid(objects, json_string_value(json_object_get(item, "uid")));
 
                 if (!pod || is_finished(pod))
@@ -92,8 +88,7 @@ static void check_claims(const json_t *objects)
         }
         if (strncmp(key, "Pod/", 4) != 0 || strcmp(at(object, "status", "phase"), "Running") != 0)
             continue;
-        json_array_foreach(json_object_get(json_object_get(object, "spec"), "resourceClaims"), i, item)
-        {
+        json_array_foreach (json_object_get(json_object_get(object, "spec"), "resourceClaims"), i, item) {
             const char *name = json_string_value(json_object_get(item, "resourceClaimName"));
             char claim[64];
             const json_t *results;
@@ -119,8 +114,7 @@ static void check_owners(const json_t *objects)
     const char *key;
     json_t *object;
 
-    json_object_foreach((json_t *)(uintptr_t)objects, key, object)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)objects, key, object) {
         const json_t *reference =
             json_array_get(json_object_get(json_object_get(object, "metadata"), "ownerReferences"), 0);
 
@@ -325,11 +319,133 @@ static void test_random__equal_inputs_give_equal_streams(void **state)
     }
 }
 
+/* ---- odd objects ---- */
+
+/* Whole objects, with everything in them that the embedded cluster looks at. */
+static const char *const whole[] = {
+    "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p0', 'namespace': 'default', 'finalizers': ['x/y'], "
+    "'labels': "
+    "{'a': 'b'}, 'annotations': {'" EMBEDDED_DURATION "': '1s', '" EMBEDDED_EXIT_CODE
+    "': '1', 'embedded.queue.dra/ungated': '2026-01-01T00:00:00Z'}, 'ownerReferences': [{'apiVersion': 'v1', 'kind': "
+    "'ConfigMap', 'name': 'a', 'uid': 'u'}]}, 'spec': {'nodeName': 'n1', 'containers': [{'name': 'a', 'image': 'x', "
+    "'resources': {'requests': {'cpu': '1'}, 'claims': [{'name': 'c'}]}}], 'initContainers': [{'name': 'i', 'image': "
+    "'x'}], "
+    "'resourceClaims': [{'name': 'c', 'resourceClaimName': 'c0'}, {'name': 'd', 'resourceClaimTemplateName': 't'}], "
+    "'tolerations': [{'key': 'k', 'operator': 'Exists', 'effect': 'NoExecute', 'tolerationSeconds': 3}], "
+    "'nodeSelector': {'a': "
+    "'b'}, 'activeDeadlineSeconds': 5}, 'status': {'phase': 'Running', 'startTime': '2026-01-01T00:00:01Z', "
+    "'conditions': "
+    "[{'type': 'PodScheduled', 'status': 'True', 'lastTransitionTime': '2026-01-01T00:00:00.5Z'}], "
+    "'containerStatuses': "
+    "[{'name': 'a', 'state': {'running': {'startedAt': '2026-01-01T00:00:00+01:00'}}}], 'resourceClaimStatuses': "
+    "[{'name': "
+    "'d', 'resourceClaimName': 'c0'}]}}",
+    "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceClaim', 'metadata': {'name': 'c0', 'namespace': 'default', "
+    "'finalizers': ['resource.kubernetes.io/delete-protection'], 'annotations': "
+    "{'resource.kubernetes.io/pod-claim-name': "
+    "'c'}}, 'spec': {'devices': {'requests': [{'name': 'r', 'firstAvailable': [{'name': 's', 'deviceClassName': 'any', "
+    "'tolerations': [{'operator': 'Exists'}]}]}], 'constraints': [{'matchAttribute': 'a/b', 'requests': ['r']}]}}, "
+    "'status': "
+    "{'allocation': {'devices': {'results': [{'request': 'r/s', 'driver': 'gpu.example.com', 'pool': 'n1', 'device': "
+    "'gpu-0', 'tolerations': [{'operator': 'Exists', 'tolerationSeconds': 1}]}], 'config': []}, 'nodeSelector': "
+    "{'nodeSelectorTerms': [{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': ['n1']}]}]}}, "
+    "'reservedFor': [{'resource': 'pods', 'name': 'p0', 'uid': 'u'}]}}",
+    "{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': 'n1', 'labels': {'a': 'b'}}, 'spec': {'unschedulable': "
+    "false, "
+    "'taints': [{'key': 'k', 'value': 'v', 'effect': 'NoExecute', 'timeAdded': '2026-01-01T00:00:00Z'}]}, 'status': "
+    "{'allocatable': {'cpu': '4', 'memory': '1Gi', 'pods': '5'}, 'conditions': [{'type': 'Ready', 'status': 'True'}]}}",
+    "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'DeviceTaintRule', 'metadata': {'name': 't'}, 'spec': "
+    "{'deviceSelector': "
+    "{'driver': 'gpu.example.com', 'pool': 'n1', 'device': 'gpu-0'}, 'taint': {'key': 'k', 'value': 'v', 'effect': "
+    "'NoExecute', 'timeAdded': '2026-01-01T00:00:00Z'}}}",
+    "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceSlice', 'metadata': {'name': 'n1-gpus'}, 'spec': {'driver': "
+    "'gpu.example.com', 'nodeName': 'n1', 'pool': {'name': 'n1', 'generation': 2, 'resourceSliceCount': 1}, 'devices': "
+    "[{'name': 'gpu-0', 'attributes': {'type': {'string': 'a'}}, 'taints': [{'key': 'k', 'effect': 'NoExecute'}]}]}}",
+    "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceClaimTemplate', 'metadata': {'name': 't', 'namespace': "
+    "'default'}, 'spec': {'metadata': {'labels': {'a': 'b'}}, 'spec': {'devices': {'requests': [{'name': 'r', "
+    "'exactly': "
+    "{'deviceClassName': 'any'}}]}}}}",
+    "{'apiVersion': 'v1', 'kind': 'Service', 'metadata': {'name': 's', 'namespace': 'default'}, 'spec': {'clusterIP': "
+    "'None', "
+    "'ports': [{'port': 1}]}}",
+    "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'm', 'namespace': 'default'}, 'data': {'a': 'b'}}",
+};
+
+static json_t *odd_value(struct rng *rng)
+{
+    static const char *const values[] = {
+        "null", "true",   "0",  "-1",          "9223372036854775807", "1.5",   "''",  "'x'",
+        "[]",   "[null]", "{}", "{'name': 7}", "[[], {}, 'x']",       "'a/b'", "'-'", "'1e400'"};
+
+    return world_json("%s", values[rng_below(rng, ARRAY_SIZE(values))]);
+}
+
+/* Change one random place below. */
+static void make_odd(json_t *json, struct rng *rng)
+{
+    size_t n = json_is_object(json) ? json_object_size(json) : json_array_size(json), pick;
+    bool is_here = n == 0 || rng_below(rng, 4) == 0;
+
+    if (n == 0)
+        return;
+    pick = rng_below(rng, n);
+    if (json_is_array(json)) {
+        if (is_here || !json_is_object(json_array_get(json, pick)))
+            json_array_set_new(json, pick, odd_value(rng));
+        else
+            make_odd(json_array_get(json, pick), rng);
+        return;
+    }
+    for (void *at = json_object_iter(json); at; at = json_object_iter_next(json, at)) {
+        json_t *child = json_object_iter_value(at);
+
+        if (pick-- > 0)
+            continue;
+        if (is_here || (!json_is_object(child) && !json_is_array(child)))
+            json_object_iter_set_new(json, at, odd_value(rng));
+        else
+            make_odd(child, rng);
+        return;
+    }
+}
+
+static void test_random__odd_objects_are_refused_or_do_no_harm(void **state)
+{
+    (void)state;
+    for (seed_now = 1; seed_now <= 300; seed_now++) {
+        struct rng rng = {seed_now};
+        struct world world;
+        size_t n_taken = 0;
+
+        world_open(&world, world_two_nodes, seed_now % 10 == 0);
+        for (size_t i = 0; i < 30; i++) {
+            json_t *command = json_object(), *object = world_json("%s", whole[rng_below(&rng, ARRAY_SIZE(whole))]);
+
+            for (uint64_t k = rng_below(&rng, 4); k > 0; k--)
+                make_odd(object, &rng);
+            json_object_set_new(command, "putObject", object);
+            if (rng_below(&rng, 3) == 0)
+                world_create_json(&world, object, NULL);
+            else
+                n_taken += embedded_command(world.cluster, command, NULL) == 0;
+            json_decref(command);
+            if (rng_below(&rng, 4) == 0)
+                remove_something(&world, &rng, 0);
+            world_run(&world, (int64_t)rng_below(&rng, 2000));
+        }
+        assert_true(n_taken > 0);
+        if (world.keeps_state)
+            world_restart(&world);
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_random__rules_hold_after_every_change, tell_seed),
         cmocka_unit_test_teardown(test_random__rules_hold_over_kills, tell_seed),
+        cmocka_unit_test_teardown(test_random__odd_objects_are_refused_or_do_no_harm, tell_seed),
         cmocka_unit_test_teardown(test_random__equal_inputs_give_equal_streams, tell_seed),
     };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "test/support/cmocka.h"
@@ -268,6 +269,44 @@ static void test_state__leftovers_of_an_untold_turn_are_swept(void **state)
     world_close(&world);
 }
 
+static void count_answer(void *ctx, const struct error *err, const json_t *object)
+{
+    size_t *n = ctx;
+
+    (void)object;
+    assert_null(err);
+    ++*n;
+}
+
+static void test_state__nothing_is_told_while_the_folder_cannot_be_written(void **state)
+{
+    struct world world;
+    char path[256];
+    size_t n_answers = 0;
+    json_t *pod;
+
+    (void)state;
+    world_open(&world, world_two_nodes, true);
+    state_path(&world, "Pod_default_p.tmp", path);
+    assert_int_equal(mkdir(path, 0700), 0); /* where the pod's file would be made */
+    pod = world_json(
+        "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p'}, 'spec': {'containers': [{'name': 'a', "
+        "'image': 'x'}]}}");
+    world.cluster->ops->create(world.cluster, pod, count_answer, &n_answers);
+    json_decref(pod);
+    world_run(&world, 5000);
+    assert_int_equal(n_answers, 0);
+    assert_string_equal(buf_str(&world.stream), "");
+    assert_int_equal(world.n_warnings, 1); /* said once */
+    assert_int_equal(rmdir(path), 0);
+    world_run(&world, 1000);
+    assert_int_equal(n_answers, 1);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1");
+    world_restart(&world);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1");
+    world_close(&world);
+}
+
 static void test_state__one_server_at_a_time(void **state)
 {
     struct world world;
@@ -357,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_state__each_object_is_a_file_that_goes_with_it),
         cmocka_unit_test(test_state__odd_status_values_do_no_harm),
         cmocka_unit_test(test_state__leftovers_of_an_untold_turn_are_swept),
+        cmocka_unit_test(test_state__nothing_is_told_while_the_folder_cannot_be_written),
         cmocka_unit_test(test_state__one_server_at_a_time),
         cmocka_unit_test(test_state__a_changed_manifest_object_is_remembered_until_its_manifest_changes),
         cmocka_unit_test(test_state__a_removed_manifest_object_stays_away),

@@ -79,10 +79,10 @@ static void add_claim_state(struct buf *out, const json_t *claim)
 
     if (!allocation)
         buf_adds(out, "free");
-    json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), i, item)
+    json_array_foreach (json_object_get(json_object_get(allocation, "devices"), "results"), i, item)
         buf_addf(out, "%s%s/%s", i ? " " : "", json_string_value(json_object_get(item, "pool")),
                  json_string_value(json_object_get(item, "device")));
-    json_array_foreach(json_object_get(status, "reservedFor"), i, item)
+    json_array_foreach (json_object_get(status, "reservedFor"), i, item)
         buf_addf(out, "%s%s", i ? "," : " for ", json_string_value(json_object_get(item, "name")));
 }
 
@@ -390,8 +390,7 @@ char *world_summary(struct world *world)
     const char *key;
     json_t *object;
 
-    json_object_foreach(world->objects, key, object)
-    {
+    json_object_foreach (world->objects, key, object) {
         struct buf line = {0};
         bool is_left_out = false;
 

@@ -139,10 +139,10 @@ static int command_node_down(struct embedded *cluster, const json_t *command, st
         return -1;
     snprintf(message, sizeof(message), "Node %s which was running the pod is unresponsive", node->name);
     node_set(node, false);
-    DL_FOREACH(cluster->lists[KIND_POD], pod)
-    if (pod_is_bound(pod) && !pod_is_finished(pod) &&
-        strcmp(field_text(pod->json, "spec", "nodeName", NULL), node->name) == 0)
-        pod_end(pod, 137, "NodeLost", message, clock_now_ms(cluster->clock));
+    DL_FOREACH (cluster->lists[KIND_POD], pod)
+        if (pod_is_bound(pod) && !pod_is_finished(pod) &&
+            strcmp(field_text(pod->json, "spec", "nodeName", NULL), node->name) == 0)
+            pod_end(pod, 137, "NodeLost", message, clock_now_ms(cluster->clock));
     return 0;
 }
 
@@ -364,11 +364,9 @@ int command_run(struct embedded *cluster, const json_t *command, struct error *e
             err, ERR_INVALID,
             "a command has one of fail, nodeDown, nodeUp, deviceTaint, deviceUntaint, killPod, deleteObject, "
             "putObject, hold, release, lose");
-    json_object_foreach((json_t *)(uintptr_t)command, key,
-                        value) if (strcmp(key, row->key) != 0 &&
-                                   !is_among(row->others, key)) return error_field(err, key,
-                                                                                   "is not known to the command %s",
-                                                                                   row->key);
+    json_object_foreach ((json_t *)(uintptr_t)command, key, value)
+        if (strcmp(key, row->key) != 0 && !is_among(row->others, key))
+            return error_field(err, key, "is not known to the command %s", row->key);
     rc = row->run(cluster, command, err);
     embedded_wake(cluster);
     return rc;

@@ -33,12 +33,31 @@ static bool is_orphan(const struct entry *entry)
 
 static bool depends_on(const struct entry *entry, const struct entry *owner)
 {
+    if (entry == owner)
+        return false;
     if (owner->kind->id == KIND_NAMESPACE && entry->kind->has_namespace && strcmp(entry->ns, owner->name) == 0)
         return true;
     for (size_t i = 0; i < entry->n_owners; i++)
         if (strcmp(entry->owners[i], owner->uid) == 0)
             return true;
     return false;
+}
+
+/* Another owner that stays keeps it. */
+static bool has_other_owner(const struct entry *entry, const struct entry *owner)
+{
+    for (size_t i = 0; i < entry->n_owners; i++) {
+        const struct entry *other = entry_by_uid(entry->cluster, entry->owners[i]);
+
+        if (other && other != owner && !entry_is_going(other))
+            return true;
+    }
+    return false;
+}
+
+static bool goes_with(const struct entry *entry, const struct entry *owner)
+{
+    return depends_on(entry, owner) && (owner->kind->id == KIND_NAMESPACE || !has_other_owner(entry, owner));
 }
 
 /* Delete what depends on it; the number of those that are still there afterwards. */
@@ -50,17 +69,17 @@ static size_t delete_dependents(const struct entry *owner)
     if (owner->n_dependents == 0 && owner->kind->id != KIND_NAMESPACE)
         return 0;
     for (size_t k = 0; k < KIND_COUNT; k++)
-        DL_FOREACH(owner->cluster->lists[k], entry)
-    if (depends_on(entry, owner)) {
-        mem_grow(found, n, cap);
-        found[n++] = entry;
-    }
+        DL_FOREACH (owner->cluster->lists[k], entry)
+            if (goes_with(entry, owner)) {
+                mem_grow(found, n, cap);
+                found[n++] = entry;
+            }
     /* Deleting one frees at most that one: others only get on the list of what to look at. */
     for (size_t i = 0; i < n; i++)
         entry_delete(found[i]);
     for (size_t k = 0; n > 0 && k < KIND_COUNT; k++)
-        DL_FOREACH(owner->cluster->lists[k], entry)
-    left += depends_on(entry, owner);
+        DL_FOREACH (owner->cluster->lists[k], entry)
+            left += goes_with(entry, owner);
     free(found);
     return left;
 }
@@ -114,8 +133,9 @@ static json_t *consumers_left(const struct entry *claim)
     json_t *left = json_array(), *reference;
     size_t i;
 
-    json_array_foreach(field_get(claim->json, "status", "reservedFor", NULL), i,
-                       reference) if (is_consumer(claim, reference)) json_array_append(left, reference);
+    json_array_foreach (field_get(claim->json, "status", "reservedFor", NULL), i, reference)
+        if (is_consumer(claim, reference))
+            json_array_append(left, reference);
     return left;
 }
 
@@ -215,8 +235,7 @@ static bool is_generated(const struct entry *pod, const char *name)
     size_t i;
     json_t *status;
 
-    json_array_foreach(field_get(pod->json, "status", "resourceClaimStatuses", NULL), i, status)
-    {
+    json_array_foreach (field_get(pod->json, "status", "resourceClaimStatuses", NULL), i, status) {
         const char *other = field_text(status, "name", NULL);
 
         if (other && strcmp(other, name) == 0)
@@ -233,8 +252,7 @@ static bool generate_claims(struct entry *pod)
 
     if (pod_is_finished(pod) || entry_is_going(pod))
         return false;
-    json_array_foreach(field_get(pod->json, "spec", "resourceClaims", NULL), i, entry)
-    {
+    json_array_foreach (field_get(pod->json, "spec", "resourceClaims", NULL), i, entry) {
         const char *name = field_text(entry, "name", NULL);
         const char *template_name = field_text(entry, "resourceClaimTemplateName", NULL);
         const struct entry *template =
@@ -252,9 +270,9 @@ static void push_waiting_pods(const struct entry *template)
 {
     struct entry *pod;
 
-    DL_FOREACH(template->cluster->lists[KIND_POD], pod)
-    if (strcmp(pod->ns, template->ns) == 0 && !pod_is_bound(pod))
-        entry_push(pod);
+    DL_FOREACH (template->cluster->lists[KIND_POD], pod)
+        if (strcmp(pod->ns, template->ns) == 0 && !pod_is_bound(pod))
+            entry_push(pod);
 }
 
 void controllers_look(struct entry *entry)

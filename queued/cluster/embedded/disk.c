@@ -75,8 +75,7 @@ static void forget_notes(struct disk *disk)
 {
     struct note *note, *next;
 
-    HASH_ITER(hh, disk->notes, note, next)
-    {
+    HASH_ITER (hh, disk->notes, note, next) {
         HASH_DEL(disk->notes, note);
         json_decref(note->json);
         free(note->key);

@@ -181,9 +181,9 @@ static void tell_all(struct embedded *cluster)
     for (size_t k = 0; k < KIND_COUNT; k++) {
         const struct entry *entry;
 
-        DL_FOREACH(cluster->lists[k], entry)
-        if (entry_is_told(entry))
-            embedded_tell(cluster, CLUSTER_PUT, entry->json);
+        DL_FOREACH (cluster->lists[k], entry)
+            if (entry_is_told(entry))
+                embedded_tell(cluster, CLUSTER_PUT, entry->json);
     }
     *enqueue(cluster) = (struct delivery){.what = TELL_SYNCED};
 }
@@ -302,8 +302,8 @@ static json_t *port_describe(struct cluster *port)
     char version[16];
     json_int_t n_nodes = 0;
 
-    DL_FOREACH(cluster->lists[KIND_NODE], node)
-    n_nodes++;
+    DL_FOREACH (cluster->lists[KIND_NODE], node)
+        n_nodes++;
     snprintf(version, sizeof(version), "1.%d", cluster->features.release);
     return json_pack("{s:s,s:s,s:I}", "kind", "embedded", "version", version, "nodes", n_nodes);
 }

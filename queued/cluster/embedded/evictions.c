@@ -68,14 +68,15 @@ static void gather_slice(struct evictions *evictions, const struct entry *slice)
     size_t i, k;
     json_t *device, *taint;
 
-    json_array_foreach(json_object_get(spec, "devices"), i, device)
-    {
+    json_array_foreach (json_object_get(spec, "devices"), i, device) {
         taints = json_object_get(device, "taints");
         if (!taints)
             taints = field_get(device, "basic", "taints", NULL);
-        json_array_foreach(taints, k, taint) if (is_no_execute(taint)) add_taint(
-            evictions, (struct device_taint){field_text(spec, "driver", NULL), field_text(spec, "pool", "name", NULL),
-                                             field_text(device, "name", NULL), taint});
+        json_array_foreach (taints, k, taint)
+            if (is_no_execute(taint))
+                add_taint(evictions, (struct device_taint){field_text(spec, "driver", NULL),
+                                                           field_text(spec, "pool", "name", NULL),
+                                                           field_text(device, "name", NULL), taint});
     }
 }
 
@@ -96,8 +97,10 @@ static bool any_node_taint(const struct embedded *cluster)
     size_t i;
     json_t *taint;
 
-    DL_FOREACH(cluster->lists[KIND_NODE], node)
-    json_array_foreach(field_get(node->json, "spec", "taints", NULL), i, taint) if (is_no_execute(taint)) return true;
+    DL_FOREACH (cluster->lists[KIND_NODE], node)
+        json_array_foreach (field_get(node->json, "spec", "taints", NULL), i, taint)
+            if (is_no_execute(taint))
+                return true;
     return false;
 }
 
@@ -112,16 +115,16 @@ void evictions_refresh(struct embedded *cluster)
     evictions->is_stale = false;
     evictions->n = 0;
     if (feature_on(&cluster->features, FEATURE_DEVICE_TAINTS))
-        DL_FOREACH(cluster->lists[KIND_SLICE], entry)
-    gather_slice(evictions, entry);
+        DL_FOREACH (cluster->lists[KIND_SLICE], entry)
+            gather_slice(evictions, entry);
     if (feature_on(&cluster->features, FEATURE_DEVICE_TAINT_RULES))
-        DL_FOREACH(cluster->lists[KIND_TAINT_RULE], entry)
-    gather_rule(evictions, entry);
+        DL_FOREACH (cluster->lists[KIND_TAINT_RULE], entry)
+            gather_rule(evictions, entry);
     any = evictions->n > 0 || any_node_taint(cluster);
     if (any || evictions->had_any)
-        DL_FOREACH(cluster->lists[KIND_POD], entry)
-    if (pod_is_bound(entry) && !pod_is_finished(entry))
-        entry_push(entry);
+        DL_FOREACH (cluster->lists[KIND_POD], entry)
+            if (pod_is_bound(entry) && !pod_is_finished(entry))
+                entry_push(entry);
     evictions->had_any = any;
 }
 
@@ -150,8 +153,7 @@ static int64_t taint_due(const struct embedded *cluster, const json_t *toleratio
     size_t i;
     json_t *toleration;
 
-    json_array_foreach(tolerations, i, toleration)
-    {
+    json_array_foreach (tolerations, i, toleration) {
         const json_t *limit = json_object_get(toleration, "tolerationSeconds");
 
         if (!tolerates(toleration, taint))
@@ -187,15 +189,14 @@ static void claim_due(void *ctx, const char *name, struct entry *claim)
     (void)name;
     if (!claim)
         return;
-    json_array_foreach(field_get(claim->json, "status", "allocation", "devices", "results", NULL), i,
-                       result) for (size_t k = 0; k < evictions->n;
-                                    k++) if (names_device(&evictions->taints[k], result))
-    {
-        int64_t at_ms =
-            taint_due(due->pod->cluster, json_object_get(result, "tolerations"), evictions->taints[k].taint);
+    json_array_foreach (field_get(claim->json, "status", "allocation", "devices", "results", NULL), i, result)
+        for (size_t k = 0; k < evictions->n; k++)
+            if (names_device(&evictions->taints[k], result)) {
+                int64_t at_ms =
+                    taint_due(due->pod->cluster, json_object_get(result, "tolerations"), evictions->taints[k].taint);
 
-        due->due_ms = at_ms < due->due_ms ? at_ms : due->due_ms;
-    }
+                due->due_ms = at_ms < due->due_ms ? at_ms : due->due_ms;
+            }
 }
 
 int64_t eviction_due(const struct entry *pod, const char **reason)
@@ -211,12 +212,12 @@ int64_t eviction_due(const struct entry *pod, const char **reason)
     if (!cluster->evictions->had_any)
         return INT64_MAX;
     if (node)
-        json_array_foreach(field_get(node->json, "spec", "taints", NULL), i, taint) if (is_no_execute(taint))
-        {
-            int64_t at_ms = taint_due(cluster, field_get(pod->json, "spec", "tolerations", NULL), taint);
+        json_array_foreach (field_get(node->json, "spec", "taints", NULL), i, taint)
+            if (is_no_execute(taint)) {
+                int64_t at_ms = taint_due(cluster, field_get(pod->json, "spec", "tolerations", NULL), taint);
 
-            node_ms = at_ms < node_ms ? at_ms : node_ms;
-        }
+                node_ms = at_ms < node_ms ? at_ms : node_ms;
+            }
     if (cluster->evictions->n > 0)
         pod_each_claim(pod, claim_due, &due);
     *reason = node_ms <= due.due_ms ? "DeletionByTaintManager" : "DeletionByDeviceTaintManager";

@@ -66,8 +66,9 @@ bool texts_have(const json_t *array, const char *text)
     size_t i;
     json_t *item;
 
-    json_array_foreach(array, i,
-                       item) if (json_is_string(item) && strcmp(json_string_value(item), text) == 0) return true;
+    json_array_foreach (array, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return true;
     return false;
 }
 
@@ -76,8 +77,9 @@ bool texts_drop(json_t *array, const char *text)
     size_t i;
     json_t *item;
 
-    json_array_foreach(array, i, item) if (json_is_string(item) && strcmp(json_string_value(item), text) ==
-                                                                       0) return json_array_remove(array, i) == 0;
+    json_array_foreach (array, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
+            return json_array_remove(array, i) == 0;
     return false;
 }
 

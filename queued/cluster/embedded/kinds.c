@@ -110,8 +110,7 @@ static int check_texts(const json_t *map, const char *field, bool are_labels, st
         return 0;
     if (!json_is_object(map))
         return error_field(err, field, "must be an object");
-    json_object_foreach((json_t *)(uintptr_t)map, key, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)map, key, value) {
         if (check_key(key, field, err) < 0)
             return -1;
         if (!json_is_string(value))
@@ -132,16 +131,16 @@ static int check_owners(const json_t *references, struct error *err)
 
     if (references && !json_is_array(references) && !json_is_null(references))
         return error_field(err, "metadata.ownerReferences", "must be an array");
-    json_array_foreach(references, i, reference) for (size_t k = 0; k < ARRAY_SIZE(needed); k++)
-    {
-        const char *text = field_text(reference, needed[k], NULL);
+    json_array_foreach (references, i, reference)
+        for (size_t k = 0; k < ARRAY_SIZE(needed); k++) {
+            const char *text = field_text(reference, needed[k], NULL);
 
-        snprintf(field, sizeof(field), "metadata.ownerReferences[%zu].%s", i, needed[k]);
-        if (!text || !*text)
-            return error_field(err, field, "is required");
-        if (strlen(text) > (k == 3 ? 39 : 253))
-            return error_field(err, field, "is too long");
-    }
+            snprintf(field, sizeof(field), "metadata.ownerReferences[%zu].%s", i, needed[k]);
+            if (!text || !*text)
+                return error_field(err, field, "is required");
+            if (strlen(text) > (k == 3 ? 39 : 253))
+                return error_field(err, field, "is too long");
+        }
     return 0;
 }
 
@@ -184,8 +183,7 @@ static int check_names(const json_t *array, const char *what, bool are_required,
         return error_field(err, what, "must be an array");
     if (are_required && json_array_size(array) == 0)
         return error_field(err, what, "at least one is required");
-    json_array_foreach(array, i, item)
-    {
+    json_array_foreach (array, i, item) {
         const char *name = field_text(item, "name", NULL);
 
         snprintf(field, sizeof(field), "%s[%zu].name", what, i);
@@ -205,8 +203,7 @@ static bool has_name(const json_t *array, const char *name)
     size_t i;
     json_t *item;
 
-    json_array_foreach(array, i, item)
-    {
+    json_array_foreach (array, i, item) {
         const char *other = field_text(item, "name", NULL);
 
         if (other && strcmp(other, name) == 0)
@@ -226,8 +223,7 @@ static int check_container(const json_t *container, const char *field, const jso
         error_field(err, "image", "is required");
         return error_in(err, "%s", field);
     }
-    json_array_foreach(uses, i, use)
-    {
+    json_array_foreach (uses, i, use) {
         const char *name = field_text(use, "name", NULL);
 
         if (name && has_name(claims, name))
@@ -250,8 +246,7 @@ static int check_containers(const json_t *spec, struct error *err)
 
         if (check_names(list, lists[k], k == 0, err) < 0)
             return -1;
-        json_array_foreach(list, i, container)
-        {
+        json_array_foreach (list, i, container) {
             snprintf(field, sizeof(field), "%s[%zu]", lists[k], i);
             if (check_container(container, field, json_object_get(spec, "resourceClaims"), err) < 0)
                 return -1;
@@ -270,8 +265,7 @@ static int check_pod_claims(const json_t *claims, struct error *err)
 
     if (check_names(claims, "resourceClaims", false, err) < 0)
         return -1;
-    json_array_foreach(claims, i, claim)
-    {
+    json_array_foreach (claims, i, claim) {
         const char *name = field_text(claim, "resourceClaimName", NULL);
         const char *template = field_text(claim, "resourceClaimTemplateName", NULL);
 
@@ -371,8 +365,9 @@ static int check_config_map(struct embedded *cluster, const json_t *map, struct 
     (void)cluster;
     if (data && !json_is_object(data) && !json_is_null(data))
         return error_field(err, "data", "must be an object");
-    json_object_foreach((json_t *)(uintptr_t)data, key, value) if (!json_is_string(value)) return error_field(
-        err, "data", "the value of \"%.80s\" must be a string", key);
+    json_object_foreach ((json_t *)(uintptr_t)data, key, value)
+        if (!json_is_string(value))
+            return error_field(err, "data", "the value of \"%.80s\" must be a string", key);
     return 0;
 }
 
@@ -390,8 +385,7 @@ static int check_service(struct embedded *cluster, const json_t *service, struct
         return error_field(err, "spec", "is required");
     if (json_array_size(ports) == 0 && !(ip && strcmp(ip, "None") == 0))
         return error_field(err, "spec.ports", "is required unless clusterIP is None");
-    json_array_foreach(ports, i, port)
-    {
+    json_array_foreach (ports, i, port) {
         json_int_t number = json_integer_value(json_object_get(port, "port"));
 
         snprintf(field, sizeof(field), "spec.ports[%zu].port", i);
@@ -413,14 +407,13 @@ static int check_claim(struct embedded *cluster, const json_t *claim, struct err
 
     if (consent && strcmp(consent, "true") == 0)
         return 0;
-    json_array_foreach(field_get(claim, "spec", "devices", "requests", NULL), i,
-                       request) if (json_is_true(field_get(request, "exactly", "adminAccess", NULL)) ||
-                                    json_is_true(json_object_get(request, "adminAccess")))
-    {
-        error_field(err, "exactly.adminAccess",
-                    "needs the label resource.kubernetes.io/admin-access: \"true\" on the namespace");
-        return error_in(err, "spec.devices.requests[%zu]", i);
-    }
+    json_array_foreach (field_get(claim, "spec", "devices", "requests", NULL), i, request)
+        if (json_is_true(field_get(request, "exactly", "adminAccess", NULL)) ||
+            json_is_true(json_object_get(request, "adminAccess"))) {
+            error_field(err, "exactly.adminAccess",
+                        "needs the label resource.kubernetes.io/admin-access: \"true\" on the namespace");
+            return error_in(err, "spec.devices.requests[%zu]", i);
+        }
     return 0;
 }
 

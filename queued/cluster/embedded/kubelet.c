@@ -45,8 +45,7 @@ static struct entry *claim_named(const struct entry *pod, const json_t *named)
 
     if (claim)
         return entry_find(pod->cluster, KIND_CLAIM, pod->ns, claim);
-    json_array_foreach(field_get(pod->json, "status", "resourceClaimStatuses", NULL), i, status)
-    {
+    json_array_foreach (field_get(pod->json, "status", "resourceClaimStatuses", NULL), i, status) {
         const char *other = field_text(status, "name", NULL);
 
         claim = field_text(status, "resourceClaimName", NULL);
@@ -61,7 +60,7 @@ void pod_each_claim(const struct entry *pod, void (*each)(void *ctx, const char 
     size_t i;
     json_t *named;
 
-    json_array_foreach(field_get(pod->json, "spec", "resourceClaims", NULL), i, named)
+    json_array_foreach (field_get(pod->json, "spec", "resourceClaims", NULL), i, named)
         each(ctx, field_text(named, "name", NULL), claim_named(pod, named));
 }
 
@@ -87,8 +86,9 @@ void pod_condition(json_t *draft, const char *type, bool is_true, const char *re
     const char *status = is_true ? "True" : "False", *old;
     size_t i;
 
-    json_array_foreach(conditions, i, item) if (field_text(item, "type", NULL) &&
-                                                strcmp(field_text(item, "type", NULL), type) == 0) condition = item;
+    json_array_foreach (conditions, i, item)
+        if (field_text(item, "type", NULL) && strcmp(field_text(item, "type", NULL), type) == 0)
+            condition = item;
     if (!condition) {
         condition = json_pack("{s:s}", "type", type);
         json_array_append_new(conditions, condition);
@@ -110,8 +110,7 @@ static int64_t condition_since(const struct entry *pod, const char *type, int64_
     size_t i;
     json_t *item;
 
-    json_array_foreach(field_get(pod->json, "status", "conditions", NULL), i, item)
-    {
+    json_array_foreach (field_get(pod->json, "status", "conditions", NULL), i, item) {
         const char *other = field_text(item, "type", NULL);
 
         if (other && strcmp(other, type) == 0)
@@ -126,10 +125,11 @@ static void set_containers(json_t *draft, bool is_ready, json_t *state)
     json_t *statuses = json_array(), *container;
     size_t i;
 
-    json_array_foreach(field_get(draft, "spec", "containers", NULL), i, container) json_array_append_new(
-        statuses, json_pack("{s:O*,s:O*,s:s,s:b,s:b,s:i,s:O}", "name", json_object_get(container, "name"), "image",
-                            json_object_get(container, "image"), "imageID", "", "ready", is_ready, "started", is_ready,
-                            "restartCount", 0, "state", state));
+    json_array_foreach (field_get(draft, "spec", "containers", NULL), i, container)
+        json_array_append_new(statuses,
+                              json_pack("{s:O*,s:O*,s:s,s:b,s:b,s:i,s:O}", "name", json_object_get(container, "name"),
+                                        "image", json_object_get(container, "image"), "imageID", "", "ready", is_ready,
+                                        "started", is_ready, "restartCount", 0, "state", state));
     json_object_set_new(field_object(draft, "status"), "containerStatuses", statuses);
 }
 

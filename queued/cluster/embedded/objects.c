@@ -89,8 +89,7 @@ static void read_owners(struct entry *entry)
     free(entry->owners);
     entry->n_owners = 0;
     entry->owners = mem_zalloc(json_array_size(references), sizeof(*entry->owners));
-    json_array_foreach(references, i, reference)
-    {
+    json_array_foreach (references, i, reference) {
         const char *uid = field_text(reference, "uid", NULL);
 
         if (uid)
@@ -105,10 +104,10 @@ static void count_existing_dependents(struct entry *owner)
     for (size_t k = 0; k < KIND_COUNT; k++) {
         struct entry *entry;
 
-        DL_FOREACH(owner->cluster->lists[k], entry)
-        for (size_t i = 0; i < entry->n_owners; i++)
-            if (strcmp(entry->owners[i], owner->uid) == 0)
-                owner->n_dependents++;
+        DL_FOREACH (owner->cluster->lists[k], entry)
+            for (size_t i = 0; i < entry->n_owners; i++)
+                if (strcmp(entry->owners[i], owner->uid) == 0)
+                    owner->n_dependents++;
     }
 }
 
@@ -117,12 +116,12 @@ static void push_dependents(const struct entry *owner)
     for (size_t k = 0; owner->n_dependents > 0 && k < KIND_COUNT; k++) {
         struct entry *entry;
 
-        DL_FOREACH(owner->cluster->lists[k], entry)
-        for (size_t i = 0; i < entry->n_owners; i++)
-            if (strcmp(entry->owners[i], owner->uid) == 0) {
-                entry->lost_owner = true;
-                entry_push(entry);
-            }
+        DL_FOREACH (owner->cluster->lists[k], entry)
+            for (size_t i = 0; i < entry->n_owners; i++)
+                if (strcmp(entry->owners[i], owner->uid) == 0) {
+                    entry->lost_owner = true;
+                    entry_push(entry);
+                }
     }
 }
 
@@ -281,8 +280,7 @@ static void push_pods_of(const struct entry *node)
 {
     struct entry *pod;
 
-    DL_FOREACH(node->cluster->lists[KIND_POD], pod)
-    {
+    DL_FOREACH (node->cluster->lists[KIND_POD], pod) {
         const char *name = field_text(pod->json, "spec", "nodeName", NULL);
 
         if (name && strcmp(name, node->name) == 0)
@@ -351,8 +349,8 @@ void entries_free(struct embedded *cluster)
     for (size_t k = 0; k < KIND_COUNT; k++) {
         struct entry *entry, *next;
 
-        DL_FOREACH_SAFE(cluster->lists[k], entry, next)
-        entry_free(entry);
+        DL_FOREACH_SAFE (cluster->lists[k], entry, next)
+            entry_free(entry);
         cluster->lists[k] = NULL;
     }
 }

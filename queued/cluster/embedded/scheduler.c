@@ -118,15 +118,14 @@ static int alternative_of(const json_t *claim, const char *result)
 
     if (!slash)
         return -1;
-    json_array_foreach(field_get(claim, "spec", "devices", "requests", NULL), i, request)
-    {
+    json_array_foreach (field_get(claim, "spec", "devices", "requests", NULL), i, request) {
         const char *name = field_text(request, "name", NULL);
 
         if (!name || strlen(name) != (size_t)(slash - result) || strncmp(name, result, strlen(name)) != 0)
             continue;
-        json_array_foreach(json_object_get(request, "firstAvailable"), k,
-                           alternative) if (strcmp(field_text(alternative, "name", NULL), slash + 1) ==
-                                            0) return (int)k;
+        json_array_foreach (json_object_get(request, "firstAvailable"), k, alternative)
+            if (strcmp(field_text(alternative, "name", NULL), slash + 1) == 0)
+                return (int)k;
     }
     return -1;
 }
@@ -184,8 +183,7 @@ static void try_nodes(struct attempt *attempt, const struct snapshot *snapshot)
 {
     const struct entry *node;
 
-    DL_FOREACH(attempt->pod->cluster->lists[KIND_NODE], node)
-    {
+    DL_FOREACH (attempt->pod->cluster->lists[KIND_NODE], node) {
         const char *refusal = entry_is_going(node)
                                   ? "node(s) were being deleted"
                                   : node_refusal(snapshot, node->name, attempt->rules, &attempt->arena);
@@ -253,8 +251,7 @@ static bool is_reserved_for(const json_t *status, const char *uid)
     size_t i;
     json_t *reference;
 
-    json_array_foreach(json_object_get(status, "reservedFor"), i, reference)
-    {
+    json_array_foreach (json_object_get(status, "reservedFor"), i, reference) {
         const char *other = field_text(reference, "uid", NULL);
 
         if (other && strcmp(other, uid) == 0)
@@ -346,8 +343,7 @@ void schedule_pass(struct embedded *cluster)
     int64_t now_ms = clock_now_ms(cluster->clock), next_ms = INT64_MAX;
     struct entry *pod;
 
-    DL_FOREACH(cluster->lists[KIND_POD], pod)
-    {
+    DL_FOREACH (cluster->lists[KIND_POD], pod) {
         if (pod_is_bound(pod)) {
             /* Bound without us, and perhaps its claims are allocated now. */
             if (!field_get(pod->json, "status", "startTime", NULL) && !pod_is_finished(pod))
