@@ -3,11 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,6 +49,47 @@ void process_init(struct process *process)
     snprintf(process->port_file, sizeof(process->port_file), "%s/port", process->folder);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char bytes[65536];
+    ssize_t n;
+
+    INVARIANT(in >= 0 && out >= 0);
+    while ((n = read(in, bytes, sizeof(bytes))) > 0)
+        INVARIANT(write(out, bytes, (size_t)n) == n);
+    close(in);
+    close(out);
+}
+
+static void copy_tree(const char *from, const char *to)
+{
+    DIR *dir = opendir(from);
+    struct dirent *entry;
+
+    INVARIANT(dir && mkdir(to, 0700) == 0);
+    while ((entry = readdir(dir))) {
+        char source[512], target[512];
+        struct stat st;
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(source, sizeof(source), "%s/%s", from, entry->d_name);
+        snprintf(target, sizeof(target), "%s/%s", to, entry->d_name);
+        INVARIANT(lstat(source, &st) == 0);
+        if (S_ISDIR(st.st_mode))
+            copy_tree(source, target);
+        else if (S_ISREG(st.st_mode))
+            copy_file(source, target);
+    }
+    closedir(dir);
+}
+
+void process_copy_state(struct process *process, const struct process *from)
+{
+    copy_tree(from->state, process->state);
+}
+
 static void remove_tree(const char *path)
 {
     DIR *dir = opendir(path);
@@ -71,20 +112,49 @@ static void remove_tree(const char *path)
     rmdir(path);
 }
 
+/* Servers of this test program, so that a failed test leaves none behind. */
+static pid_t alive[64];
+
+static void kill_all(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(alive); i++)
+        if (alive[i] > 0)
+            kill(alive[i], SIGKILL);
+}
+
+static void note_alive(pid_t old, pid_t new)
+{
+    static bool has_handler;
+
+    if (!has_handler)
+        INVARIANT(atexit(kill_all) == 0);
+    has_handler = true;
+    for (size_t i = 0; i < ARRAY_SIZE(alive); i++)
+        if (alive[i] == old) {
+            alive[i] = new;
+            return;
+        }
+}
+
+/* Not fork(): copying the page tables of a sanitized program takes longer than most of the tests. */
 static void spawn(struct process *process, const char *const *argv)
 {
-    int log;
+    posix_spawn_file_actions_t actions;
+    int failed;
 
-    process->pid = fork();
-    INVARIANT(process->pid >= 0);
-    if (process->pid > 0)
-        return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves no server behind */
-    log = open(process->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    execv(QUEUED_BINARY, (char *const *)(uintptr_t)argv);
-    _exit(127);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, process->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    failed = posix_spawn(&process->pid, QUEUED_BINARY, &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    INVARIANT(failed == 0);
+    note_alive(0, process->pid);
+}
+
+static void forget(struct process *process)
+{
+    note_alive(process->pid, 0);
+    process->pid = 0;
 }
 
 static void read_port(struct process *process)
@@ -155,7 +225,7 @@ int process_wait(struct process *process)
         return -1000;
     }
     waitpid(process->pid, &status, 0);
-    process->pid = 0;
+    forget(process);
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -172,7 +242,7 @@ void process_kill(struct process *process)
         return;
     kill(process->pid, SIGKILL);
     waitpid(process->pid, NULL, 0);
-    process->pid = 0;
+    forget(process);
 }
 
 void process_release(struct process *process)

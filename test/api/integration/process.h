@@ -19,6 +19,8 @@ struct process {
 
 /* A fresh folder; no server yet. */
 void process_init(struct process *process);
+/* Begin with the state of another one that does not run. */
+void process_copy_state(struct process *process, const struct process *from);
 /* Start the server with more flags (NULL-terminated) and wait until it is ready. Returns whether it is; if not it has
  * ended, see process_wait. */
 bool process_start(struct process *process, const char *const *args);
