@@ -96,6 +96,9 @@ void core_probe(void *ctx);
 void planner_start(struct core *core);
 void planner_apply(struct core *core);
 void planner_round_free(struct planner_round *round);
+/* The full explanation of a pending job on the cluster as it is now, alone; new reference, or NULL when there is none.
+ */
+json_t *planner_explain(struct core *core, const struct job *job);
 /* Would these jobs, that are not recorded, start now? One explanation per job, new references in an array. */
 json_t *planner_predict(struct core *core, struct blueprint *const *blueprints, const size_t *queues,
                         const int64_t *priorities, size_t n);
@@ -113,7 +116,6 @@ struct job *caller_find_job_to_change(struct core *core, const struct caller *ca
 
 json_t *when_view(int64_t ms); /* RFC 3339, UTC, milliseconds */
 json_t *job_view(const struct core *core, const struct job *job);
-json_t *job_explanation(const struct core *core, const struct job *job);
 json_t *token_view(const struct core_token *token);
 json_t *queue_view(const struct core *core, size_t queue);
 /* Totals of each resource now: n_resources amounts, to free(). */

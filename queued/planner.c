@@ -14,6 +14,10 @@
 
 #include "allocator/base/banned.h"
 
+/* With more pending jobs than this a round only counts what blocks each; the search for what would make a job fit is
+ * then made when somebody asks (planner_explain). */
+#define MAX_FULL_EXPLANATIONS 32
+
 struct planner_round {
     struct core *core;
     uint64_t epoch;
@@ -52,6 +56,7 @@ static void add_pending(struct core *core, struct planner_round *round, struct p
         .priority = job->priority,
         .submitted_ms = job->submitted_ms,
         .not_before_ms = job->not_before_ms,
+        .last_failure = job->failures ? arena_strdup(&round->arena, job->reason) : NULL,
         .waits_for = waiting_for(core, job, &round->arena),
         .spec = &job->blueprint->spec,
     };
@@ -85,6 +90,7 @@ static struct planner_round *round_new(struct core *core)
     round->input.running = running_now(core, core->book, &round->arena, &round->input.n_running);
     for (size_t i = 0; i < jobs->n; i++)
         add_pending(core, round, pending, jobs->items[i]);
+    round->input.is_brief = round->input.n_pending > MAX_FULL_EXPLANATIONS;
     return round;
 }
 
@@ -188,7 +194,7 @@ static void apply(struct core *core, const struct planner_round *round, const st
     if (!job || job->state != JOB_PENDING || job->version != round->versions[outcome->job])
         return;
     if (!outcome->is_admitted)
-        job_set_wait(job, outcome);
+        job_set_wait(job, outcome, round->input.is_brief);
     else if (round->book == core->book && !world_disturbs(core->world, outcome->placement))
         admit(core, round, outcome, job);
     else
@@ -215,6 +221,26 @@ void planner_apply(struct core *core)
 }
 
 /* ---- what if ---- */
+
+json_t *planner_explain(struct core *core, const struct job *job)
+{
+    struct planner_round *round = round_new(core);
+    struct plan_input input = round->input;
+    struct plan plan;
+    json_t *explanation = NULL;
+
+    input.is_brief = false;
+    for (size_t i = 0; i < input.n_pending; i++)
+        if (input.pending[i].id == job->id) {
+            input.pending = &input.pending[i];
+            input.n_pending = 1;
+            admission_plan(&input, &plan);
+            explanation = json_incref(plan.outcomes[0].explanation);
+            plan_release(&plan);
+        }
+    planner_round_free(round);
+    return explanation;
+}
 
 static json_t *prediction_of(const struct plan_outcome *outcome)
 {

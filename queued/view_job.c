@@ -87,9 +87,9 @@ json_t *job_view(const struct core *core, const struct job *job)
     json_t *view =
         json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:I}", "id", (json_int_t)job->id, "name",
                   job_name(job), "namespace", job_ns(job), "queue", job->queue, "user", job->user, "state",
-                  state_name(job->state), "priority", (json_int_t)job->priority, "attempt",
-                  (json_int_t)job->attempt, "submittedAt", when_view(job->submitted_ms), "members", members_view(job),
-                  "reason", job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
+                  state_name(job->state), "priority", (json_int_t)job->priority, "attempt", (json_int_t)job->attempt,
+                  "submittedAt", when_view(job->submitted_ms), "members", members_view(job), "reason",
+                  job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
 
     (void)core;
     if (job->ending != JOB_STATE_COUNT)
@@ -190,9 +190,22 @@ static const char *layer_of(const struct job *job)
     return job->wait.is_known ? plan_layer_name(job->wait.layer) : "order";
 }
 
-json_t *job_explanation(const struct core *core, const struct job *job)
+/* What the search said, in full; a copy to add to. */
+static json_t *search_explanation(struct core *core, const struct job *job)
 {
-    json_t *view = job->wait.explanation ? json_deep_copy(job->wait.explanation) : json_object();
+    json_t *full = job->wait.is_brief && core->is_synced ? planner_explain(core, job) : NULL;
+    json_t *copy;
+
+    if (!full && !job->wait.explanation)
+        return json_object();
+    copy = json_deep_copy(full ? full : job->wait.explanation);
+    json_decref(full);
+    return copy;
+}
+
+static json_t *job_explanation(struct core *core, const struct job *job)
+{
+    json_t *view = search_explanation(core, job);
 
     json_object_set_new(view, "id", json_integer(job->id));
     json_object_set_new(view, "name", json_string(job_name(job)));

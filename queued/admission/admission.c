@@ -64,13 +64,14 @@ static bool gate_dependency(struct round *round, struct plan_outcome *outcome)
 
 static bool gate_delay(struct round *round, struct plan_outcome *outcome)
 {
+    const char *failure = job_of(round, outcome)->last_failure;
     int64_t left_ms = job_of(round, outcome)->not_before_ms - round->input->now_ms;
 
     if (left_ms <= 0)
         return false;
     return waits(outcome, LAYER_LAUNCH,
-                 arena_printf(&round->plan->arena, "the last launch failed; the next one is tried in %lld s",
-                              (long long)((left_ms + 999) / 1000)));
+                 arena_printf(&round->plan->arena, "%s; the next one is tried in %lld s",
+                              failure ? failure : "the last launch failed", (long long)((left_ms + 999) / 1000)));
 }
 
 static bool gate_tries(struct round *round, struct plan_outcome *outcome)
@@ -174,6 +175,7 @@ static bool try_shape(struct round *round, const struct plan_job *job, size_t sh
     };
     question_of_shape(job->spec, shape, arena, attempt->question);
     attempt->question->now_ms = round->input->now_ms;
+    attempt->question->is_brief = round->input->is_brief;
     attempt->question->excluded = attempt->excluded;
     while (more) { /* ends: each time round excludes a device resource that the placement just used */
         search(round, attempt);

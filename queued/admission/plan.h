@@ -54,8 +54,9 @@ struct plan_job {
     int64_t id;
     size_t queue;
     int64_t priority, submitted_ms;
-    int64_t not_before_ms; /* a failed launch is not tried again before; 0: at once */
-    const char *waits_for; /* "job prepare (12) has not succeeded yet", or NULL */
+    int64_t not_before_ms;    /* a failed launch is not tried again before; 0: at once */
+    const char *last_failure; /* why the last launch failed, or NULL */
+    const char *waits_for;    /* "job prepare (12), which is Running", or NULL */
     const struct job_spec *spec;
 };
 
@@ -76,6 +77,7 @@ struct plan_input {
     const struct plan_job *pending; /* in any order */
     size_t n_pending;
     int64_t now_ms;
+    bool is_brief;    /* explanations without the search for what would make a gang fit: see gang_spec */
     size_t max_tries; /* gangs searched for in this round; 0: PLAN_DEFAULT_TRIES. The others wait for the next one. */
 };
 #define PLAN_DEFAULT_TRIES 1000

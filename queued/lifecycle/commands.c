@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "allocator/base/mem.h"
+#include "allocator/base/str.h"
 #include "queued/lifecycle/internal.h"
 #include "store/rows.h"
 
@@ -58,6 +59,28 @@ struct job *lifecycle_submit(struct lifecycle *lc, const struct job_submission *
     return job;
 }
 
+/* "2 members on n1, n2": each node once, in the order of the members. */
+static void tell_placement(struct lifecycle *lc, struct job *job)
+{
+    const json_t *members = json_object_get(job->live->placement, "members"), *member;
+    json_t *seen = json_object();
+    size_t i;
+    BUF text = {0};
+
+    buf_addf(&text, "%zu member%s on", json_array_size(members), json_array_size(members) == 1 ? "" : "s");
+    json_array_foreach(members, i, member)
+    {
+        const char *node = json_text_at(member, "node", NULL);
+
+        if (!node || json_object_get(seen, node))
+            continue;
+        buf_addf(&text, "%s %s", json_object_size(seen) ? "," : "", node);
+        json_object_set_new(seen, node, json_true());
+    }
+    json_decref(seen);
+    job_move(lc, job, JOB_ADMITTED, buf_str(&text));
+}
+
 int64_t job_next_attempt(const struct job *job)
 {
     return job->attempt + 1;
@@ -69,8 +92,8 @@ void lifecycle_admit(struct lifecycle *lc, struct job *job, const struct job_adm
     job->live = attempt_new(job->attempt, admission->shape, lifecycle_now_ms(lc));
     attempt_decide(job->live, admission->objects, admission->placement, admission->chosen, admission->charges);
     attempt_store(job->live, job->id, lc->options.store);
-    job_set_wait(job, NULL);
-    job_move(lc, job, JOB_ADMITTED, "devices are found for every member; the placement is decided");
+    job_set_wait(job, NULL, false);
+    tell_placement(lc, job);
     assume_attempt(lc, job);
 }
 
@@ -102,7 +125,7 @@ int lifecycle_hold(struct lifecycle *lc, struct job *job, const char *who, struc
         return 0;
     if (job->state != JOB_PENDING)
         return conflict(job, "only a pending job can be held; cancel or requeue a running one", err);
-    job_set_wait(job, NULL);
+    job_set_wait(job, NULL, false);
     job_set_reason(job, "held by %s", who);
     job_move(lc, job, JOB_HELD, job->reason);
     return 0;

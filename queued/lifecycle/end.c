@@ -88,7 +88,7 @@ static bool waits_for(const struct job *job, int64_t id, size_t *out_at)
 
 void job_ended(struct lifecycle *lc, struct job *ended)
 {
-    job_set_wait(ended, NULL);
+    job_set_wait(ended, NULL, false);
     store_dependency_met(lc->options.store, ended->id);
     for (size_t i = 0; i < lc->jobs.n; i++) {
         struct job *job = lc->jobs.items[i];

@@ -30,7 +30,7 @@ void job_free(struct job *job)
 {
     if (!job)
         return;
-    job_set_wait(job, NULL);
+    job_set_wait(job, NULL, false);
     attempt_free(job->live);
     blueprint_unref(job->blueprint);
     free(job->queue);
@@ -91,7 +91,7 @@ void job_set_reason(struct job *job, const char *fmt, ...)
     job->reason = mem_strdup(words);
 }
 
-void job_set_wait(struct job *job, const struct plan_outcome *outcome)
+void job_set_wait(struct job *job, const struct plan_outcome *outcome, bool is_brief)
 {
     free(job->wait.reason);
     json_decref(job->wait.explanation);
@@ -103,6 +103,7 @@ void job_set_wait(struct job *job, const struct plan_outcome *outcome)
     job->wait.reason = mem_strdup(outcome->reason);
     job->wait.is_never = outcome->is_never;
     job->wait.position = outcome->position;
+    job->wait.is_brief = is_brief;
     job->wait.explanation = json_incref(outcome->explanation);
 }
 

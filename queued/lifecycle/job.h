@@ -38,6 +38,7 @@ struct job {
         char *reason;
         bool is_never;
         size_t position;
+        bool is_brief; /* the explanation counts only */
         json_t *explanation;
     } wait;
 
@@ -61,6 +62,6 @@ struct job_list {
 struct job *job_list_find(const struct job_list *list, int64_t id); /* NULL if there is none */
 
 /* Keep what a planning round said (outcome of a job that waits), or forget it (NULL). */
-void job_set_wait(struct job *job, const struct plan_outcome *outcome);
+void job_set_wait(struct job *job, const struct plan_outcome *outcome, bool is_brief);
 
 #endif

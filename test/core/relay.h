@@ -1,0 +1,46 @@
+/* test/core/relay.h - a cluster in front of a cluster: it outlives the core that talks to it, and fails on demand.
+ *
+ * The cluster behind is started once. Each core that comes gets the whole stream from the relay's memory, as a
+ * restarted server gets it from a real cluster; what was on its way to the core before is lost. */
+#ifndef QUEUED_TEST_RELAY_H
+#define QUEUED_TEST_RELAY_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "queued/clock.h"
+#include "queued/cluster/cluster.h"
+
+enum relay_fault {
+    RELAY_REFUSE, /* the call is not carried out, and the caller is told `code` */
+    RELAY_LOSE,   /* the call is carried out, and the caller is told `code` all the same */
+};
+
+struct relay {
+    struct cluster port; /* first: this is what the core gets */
+    struct cluster *behind;
+    struct clock *clock;
+    struct clock_timer *replay;
+    struct cluster_listener *to_behind;
+    struct cluster_listener listener; /* of the present core */
+    bool is_attached, is_behind_synced, is_core_synced;
+    unsigned generation; /* of cores: an answer for an older one is dropped */
+    json_t *objects;     /* "Kind/ns/name" -> object */
+    size_t n_calls;      /* creations, removals, ungatings, gets so far */
+    size_t fail_nth;     /* 0: none */
+    enum relay_fault fault;
+    enum err_code code;
+    json_t *created; /* "Kind/name" -> how often a creation succeeded */
+};
+
+/* Takes the cluster behind. */
+void relay_init(struct relay *relay, struct cluster *behind, struct clock *clock);
+/* The core is gone. */
+void relay_detach(struct relay *relay);
+void relay_release(struct relay *relay);
+
+/* How many objects with our labels exist. */
+size_t relay_n_ours(const struct relay *relay);
+
+#endif
