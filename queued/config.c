@@ -462,7 +462,7 @@ static int read_flags(struct config *config, int argc, char *const *argv, const 
 
     while (flags.at < argc) {
         const struct key *key;
-        const char *value;
+        const char *value = NULL;
         struct str name;
 
         if (next_flag(&flags, &name, &value, err) < 0)
