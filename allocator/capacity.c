@@ -178,12 +178,11 @@ enum capacity_state capacity_consumption(const struct shape *shape, const struct
         const struct capacity *c = &device->capacities[i];
 
         if (!consumption(shape, requested_amount(ask, c->key), c, &row[i])) {
-            *out_message = arena_printf(arena, "device %s: requested amount of capacity %s is not representable",
-                                        device->name, c->key);
+            *out_message = arena_printf(arena, "the requested amount of capacity %s is not representable", c->key);
             return CAPACITY_ERROR;
         }
         if (quantity_sign(&row[i]) < 0) {
-            *out_message = arena_printf(arena, "device %s: negative amount of capacity %s", device->name, c->key);
+            *out_message = arena_printf(arena, "the amount of capacity %s is negative", c->key);
             return CAPACITY_ERROR;
         }
     }
@@ -191,4 +190,66 @@ enum capacity_state capacity_consumption(const struct shape *shape, const struct
         if (violates(shape, &row[i], device->capacities[i].policy))
             return CAPACITY_MISSING;
     return CAPACITY_OK;
+}
+
+/* ---- remembered rows: most devices of a cluster publish the same few sets of capacities ---- */
+
+struct need_place {
+    const struct device *device; /* NULL: free */
+    size_t ask;
+    struct need_row row;
+};
+
+static bool same_capacities(const struct device *a, const struct device *b)
+{
+    if (a->n_capacities != b->n_capacities)
+        return false;
+    for (size_t i = 0; i < a->n_capacities; i++)
+        if (a->capacities[i].hash != b->capacities[i].hash || !text_is(a->capacities[i].key, b->capacities[i].key))
+            return false;
+    return true;
+}
+
+static struct need_place *row_place(struct shape *shape, size_t ask, const struct device *device)
+{
+    uint64_t hash = ask;
+    size_t at;
+
+    for (size_t i = 0; i < device->n_capacities; i++)
+        hash = hash * UINT64_C(0x9e3779b97f4a7c15) + device->capacities[i].hash;
+    at = (hash ^ (hash >> 32)) & (shape->rows_size - 1);
+    while (shape->rows[at].device && (shape->rows[at].ask != ask || !same_capacities(shape->rows[at].device, device)))
+        at = (at + 1) & (shape->rows_size - 1);
+    return &shape->rows[at];
+}
+
+static void grow_rows(struct shape *shape)
+{
+    struct need_place *old = shape->rows;
+    size_t n = shape->rows_size;
+
+    shape->rows_size = n ? n * 2 : 16;
+    shape->rows = arena_array(&shape->arena, struct need_place, shape->rows_size);
+    for (size_t i = 0; i < n; i++)
+        if (old[i].device)
+            *row_place(shape, old[i].ask, old[i].device) = old[i];
+}
+
+const struct need_row *capacity_row(struct shape *shape, size_t ask, const struct device *device)
+{
+    struct need_place *place;
+
+    if (shape->n_rows * 2 >= shape->rows_size)
+        grow_rows(shape);
+    place = row_place(shape, ask, device);
+    if (!place->device) {
+        struct need_row *row = &place->row;
+
+        place->device = device;
+        place->ask = ask;
+        row->state =
+            capacity_consumption(shape, shape->asks[ask].ask, device, &shape->arena, &row->amounts, &row->message);
+        shape->n_rows++;
+    }
+    return &place->row;
 }

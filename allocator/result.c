@@ -20,24 +20,23 @@ static void add_consumed(struct shape *shape, const struct ask *ask, const struc
                          struct device_result *out)
 {
     struct consumed_capacity *consumed = arena_array(arena, struct consumed_capacity, device->n_capacities + 1u);
-    const struct quantity *amounts;
-    const char *message;
+    const struct need_row *row = capacity_row(shape, (size_t)(ask - shape->asks), device);
 
-    if (capacity_consumption(shape, ask->ask, device, arena, &amounts, &message) != CAPACITY_OK)
+    if (row->state != CAPACITY_OK)
         return;
     for (size_t i = 0; i < device->n_capacities; i++)
-        consumed[i] = (struct consumed_capacity){device->capacities[i].key, amounts[i]};
+        consumed[i] = (struct consumed_capacity){device->capacities[i].key, quantity_copy(&row->amounts[i], arena)};
     out->consumed = consumed;
     out->n_consumed = device->n_capacities;
 }
 
 static struct device_result result_of(struct shape *shape, const struct chosen *chosen, const struct ask *ask,
-                                      struct arena *arena)
+                                      const char *name, struct arena *arena)
 {
     const struct behaviour *behaviour = shape->behaviour;
     const struct device *device = chosen->pool->devices[chosen->index].device;
     struct device_result result = {
-        .request = request_name(shape, ask, arena),
+        .request = name,
         .driver = chosen->slice->driver,
         .pool = chosen->slice->pool,
         .device = device->name,
@@ -256,12 +255,16 @@ static int build_claim(struct shape *shape, const struct node *node, size_t clai
 {
     struct device_result *results = arena_array(arena, struct device_result, n + 1);
     size_t *alternatives = arena_array(arena, size_t, shape->claims[claim].n_requests + 1);
+    const char *name = NULL;
 
     for (size_t i = 0; i < n; i++) {
         const struct request *request = &shape->claims[claim].requests[chosen[i].request];
+        const struct ask *ask = &shape->asks[request->first_ask + chosen[i].alternative];
 
+        if (!i || chosen[i].request != chosen[i - 1].request)
+            name = request_name(shape, ask, arena);
         alternatives[chosen[i].request] = chosen[i].alternative;
-        results[i] = result_of(shape, &chosen[i], &shape->asks[request->first_ask + chosen[i].alternative], arena);
+        results[i] = result_of(shape, &chosen[i], ask, name, arena);
     }
     out->results = results;
     out->n_results = n;

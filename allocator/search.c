@@ -486,7 +486,6 @@ static void allocate_state(struct search *s)
 {
     size_t n_cells = s->bench->n_offers * s->shape->n_asks + 1;
 
-    s->rows = arena_array(s->arena, struct need_row, n_cells);
     s->blocked = arena_array(s->arena, uint8_t, n_cells);
     s->asks = arena_array(s->arena, struct ask_state, s->shape->n_asks + 1);
     s->picks = arena_array(s->arena, struct taken, s->shape->n_claims * CLAIM_MAX_RESULTS + 1);

@@ -24,13 +24,6 @@ struct offer_state {
     bool multi;
 };
 
-/* What an ask would consume of an offer. */
-struct need_row {
-    uint8_t state; /* enum capacity_state + 1; 0: not computed */
-    const struct quantity *amounts;
-    const char *message;
-};
-
 struct taken { /* a pick, with what undo needs */
     struct pick pick;
     bool counters; /* reserved by this pick */
@@ -64,7 +57,6 @@ struct search {
     const char *message;
     struct offer_state *offers;
     struct bank *banks;
-    struct need_row *rows;           /* [offer * n_asks + ask] */
     uint8_t *blocked;                /* [offer * n_asks + ask]: 0 unknown, 1 no, 2 yes */
     struct constraint **constraints; /* per claim */
     struct ask_state *asks;

@@ -42,7 +42,9 @@ struct shape {
     const char **attributes; /* that constraints look at */
     size_t n_attributes;
     bool has_derived, has_all;
-    bool costly; /* some search of it was long: signatures pay */
+    bool costly;             /* some search of it was long: signatures pay */
+    struct need_place *rows; /* see capacity_row; open addressing */
+    size_t n_rows, rows_size;
     struct digest question;
     struct memo *memo; /* NULL until used */
     struct arena scratch;
@@ -74,10 +76,18 @@ bool ask_is_blocked(const struct shape *shape, const struct claim_ask *ask, cons
 
 enum capacity_state { CAPACITY_OK, CAPACITY_MISSING, CAPACITY_ERROR };
 /* What an ask consumes of a device: one amount per capacity of the device, whatever is in use (10.2, 10.3).
- * MISSING: it names a capacity that the device does not have, or breaks a policy. */
+ * MISSING: it names a capacity that the device does not have, or breaks a policy. Not remembered. */
 enum capacity_state capacity_consumption(const struct shape *shape, const struct claim_ask *ask,
                                          const struct device *device, struct arena *arena, const struct quantity **out,
                                          const char **out_message);
+
+struct need_row {
+    enum capacity_state state;
+    const struct quantity *amounts;
+    const char *message; /* of an error, without the device's name */
+};
+/* The same, remembered per ask and distinct set of capacities; lives as long as the shape. */
+const struct need_row *capacity_row(struct shape *shape, size_t ask, const struct device *device);
 
 /* ---- constraint.c ---- */
 

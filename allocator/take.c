@@ -253,13 +253,7 @@ bool is_blocked(struct search *s, size_t ask, size_t offer)
 
 static const struct need_row *row_of(struct search *s, size_t ask, size_t offer)
 {
-    struct need_row *row = &s->rows[offer * s->shape->n_asks + ask];
-
-    if (!row->state)
-        row->state = (uint8_t)(capacity_consumption(s->shape, s->shape->asks[ask].ask, s->bench->offers[offer].device,
-                                                    s->arena, &row->amounts, &row->message) +
-                               1);
-    return row;
+    return capacity_row(s->shape, ask, s->bench->offers[offer].device);
 }
 
 static bool exceeds(struct search *s, size_t offer, const struct quantity *amounts, bool fresh)
@@ -291,13 +285,14 @@ enum capacity_state capacity_test(struct search *s, size_t ask, size_t offer, bo
     if (!s->consumable)
         return CAPACITY_OK;
     row = row_of(s, ask, offer);
-    if (row->state == CAPACITY_ERROR + 1) {
+    if (row->state == CAPACITY_ERROR) {
         if (s->behaviour->capacity_errors_skip)
             return CAPACITY_MISSING;
-        s->message = arena_printf(s->arena, "%s: %s", s->shape->asks[ask].label, row->message);
+        s->message = arena_printf(s->arena, "%s: device %s: %s", s->shape->asks[ask].label,
+                                  s->bench->offers[offer].device->name, row->message);
         return CAPACITY_ERROR;
     }
-    if (row->state != CAPACITY_OK + 1)
+    if (row->state != CAPACITY_OK)
         return CAPACITY_MISSING;
     return exceeds(s, offer, row->amounts, fresh) ? CAPACITY_MISSING : CAPACITY_OK;
 }
