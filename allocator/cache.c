@@ -13,6 +13,7 @@
 #define MAX_EXPRESSIONS 4096
 #define MAX_RESULTS     65536 /* per expression */
 #define MAX_MEMOS       128
+#define MAX_EXTRAS      64
 #define MAX_ALIKE       8192 /* per memo */
 
 /* ---- a hash table from digests to pointers ---- */
@@ -69,11 +70,12 @@ static void table_clear(struct table *table, void (*release)(void *value))
 
 struct cache {
     atomic_uint refs;
-    pthread_mutex_t lock; /* of the two tables; each value has its own */
+    pthread_mutex_t lock; /* of the tables; each value has its own */
     struct features features;
     struct symbols *symbols;
     atomic_uint_least64_t stamp;
-    struct table expressions, memos;
+    struct table expressions, memos, extras;
+    void (*unref_extra)(void *extra);
 };
 
 struct cache *cache_new(const struct features *features)
@@ -110,6 +112,7 @@ void cache_unref(struct cache *cache)
         return;
     table_clear(&cache->expressions, release_expression);
     table_clear(&cache->memos, release_memo);
+    table_clear(&cache->extras, cache->unref_extra);
     symbols_unref(cache->symbols);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
@@ -359,6 +362,25 @@ struct memo *cache_memo(struct cache *cache, struct digest question)
     atomic_fetch_add_explicit(&memo->refs, 1, memory_order_relaxed);
     pthread_mutex_unlock(&cache->lock);
     return memo;
+}
+
+void *cache_extra(struct cache *cache, struct digest question, void *(*make)(void), void *(*ref)(void *extra),
+                  void (*unref)(void *extra))
+{
+    void *extra;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->unref_extra = unref;
+    extra = table_find(&cache->extras, question);
+    if (!extra) {
+        if (cache->extras.n >= MAX_EXTRAS)
+            table_clear(&cache->extras, unref);
+        extra = make();
+        table_put(&cache->extras, question, extra);
+    }
+    extra = ref(extra);
+    pthread_mutex_unlock(&cache->lock);
+    return extra;
 }
 
 static struct memo_answer *answer_copy(const struct memo_answer *answer)

@@ -61,4 +61,11 @@ void memo_put(struct memo *memo, uint32_t slot, struct digest state, const struc
 bool memo_find_alike(struct memo *memo, struct digest signature, struct arena *arena, struct memo_answer *out);
 void memo_put_alike(struct memo *memo, struct digest signature, const struct memo_answer *answer);
 
+/* ---- what others remember ---- */
+
+/* Whatever else is remembered per question: found, or made. `ref` counts one more reference and returns its argument,
+ * `unref` gives one back. The result carries one reference for the caller. All callers pass the same functions. */
+void *cache_extra(struct cache *cache, struct digest question, void *(*make)(void), void *(*ref)(void *extra),
+                  void (*unref)(void *extra));
+
 #endif
