@@ -1,0 +1,166 @@
+#include "test/fuzz/cel/fuzz.h"
+
+#include "allocator/base/arena.h"
+#include "allocator/base/invariant.h"
+
+static const char *const words[128] = {
+    "device",
+    ".driver",
+    ".attributes",
+    ".capacity",
+    ".allowMultipleAllocations",
+    "[\"gpu.example.com\"]",
+    "[\"d\"]",
+    ".model",
+    ".index",
+    ".fast",
+    ".firmware",
+    ".links",
+    ".lanes",
+    ".memory",
+    ".absent",
+    "device.attributes[\"gpu.example.com\"]",
+    "device.capacity[\"gpu.example.com\"].memory",
+    "true",
+    "false",
+    "null",
+    " && ",
+    " || ",
+    "!",
+    " == ",
+    " != ",
+    " < ",
+    " <= ",
+    " > ",
+    " >= ",
+    " in ",
+    " + ",
+    " - ",
+    " * ",
+    " / ",
+    " % ",
+    " ? ",
+    " : ",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    ".?",
+    "[?",
+    "x",
+    "y",
+    "1",
+    "0",
+    "2u",
+    "1.5",
+    "-1",
+    "\"a\"",
+    "b\"a\"",
+    "9223372036854775807",
+    "[1, 2, 3]",
+    "[\"a\", \"b\"]",
+    "{\"a\": 1}",
+    "{1: \"a\", 2: \"b\"}",
+    "has(",
+    "dyn(",
+    "int(",
+    "uint(",
+    "double(",
+    "string(",
+    "bytes(",
+    "bool(",
+    "type(",
+    "duration(\"1h\")",
+    "timestamp(\"2024-01-01T00:00:00Z\")",
+    "size(",
+    ".size()",
+    ".all(x, ",
+    ".exists(x, ",
+    ".exists_one(x, ",
+    ".map(x, ",
+    ".filter(x, ",
+    ".all(x, y, ",
+    ".transformList(x, y, ",
+    ".transformMap(x, y, ",
+    ".transformMapEntry(x, y, ",
+    ".sortBy(x, ",
+    "cel.bind(x, ",
+    "optional.of(",
+    "optional.none()",
+    ".orValue(",
+    ".or(",
+    ".hasValue()",
+    ".value()",
+    ".optMap(x, ",
+    ".optFlatMap(x, ",
+    "quantity(\"1Gi\")",
+    ".isGreaterThan(",
+    ".compareTo(",
+    ".add(",
+    ".sub(",
+    ".asInteger()",
+    "semver(\"1.2.3\")",
+    "ip(\"10.0.0.1\")",
+    "cidr(\"10.0.0.0/8\")",
+    ".containsIP(",
+    "url(\"http://h/p?q=1\")",
+
+    "format.dns1123Label()",
+    ".validate(",
+    ".matches(\"a+\")",
+    ".find(\"[0-9]\")",
+    ".findAll(\"a\")",
+    ".split(\"-\")",
+    ".join(\",\")",
+    ".replace(\"a\", \"b\")",
+    ".substring(1)",
+    ".indexOf(",
+    ".contains(",
+    ".startsWith(",
+
+    ".format([",
+    "sets.contains(",
+    "lists.range(",
+    ".sort()",
+    ".distinct()",
+    ".flatten()",
+    ".reverse()",
+    ".slice(0, 1)",
+    ".sum()",
+    ".min()",
+    ".max()",
+    ".includes(",
+    ".first()",
+};
+
+void fuzz_expand(const uint8_t *data, size_t size, struct buf *out)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (data[i] < 0x80)
+            buf_addc(out, (char)data[i]);
+        else if (words[data[i] - 0x80])
+            buf_adds(out, words[data[i] - 0x80]);
+    }
+}
+
+const struct cel_device *fuzz_device(struct arena *arena)
+{
+    static const union cel_attribute_value model = {.s = {"A100", 4}}, index = {.i = 3}, fast = {.b = true},
+                                           firmware = {.s = {"1.2.3", 5}};
+    static const union cel_attribute_value links[] = {{.s = {"nv", 2}}, {.s = {"ib", 2}}},
+                                           lanes[] = {{.i = 1}, {.i = 8}};
+    static const struct cel_attribute attributes[] = {
+        {{"model", 5}, CEL_ATTR_STRING, false, 1, &model}, {{"index", 5}, CEL_ATTR_INT, false, 1, &index},
+        {{"fast", 4}, CEL_ATTR_BOOL, false, 1, &fast},     {{"firmware", 8}, CEL_ATTR_VERSION, false, 1, &firmware},
+        {{"links", 5}, CEL_ATTR_STRING, true, 2, links},   {{"lanes", 5}, CEL_ATTR_INT, true, 2, lanes},
+        {{"none", 4}, CEL_ATTR_STRING, true, 0, NULL},     {{"d/model", 7}, CEL_ATTR_STRING, false, 1, &model},
+    };
+    struct cel_capacity memory = {.name = STR("memory")};
+    struct cel_device_spec spec = {STR("gpu.example.com"), attributes, ARRAY_SIZE(attributes), &memory, 1, true};
+
+    INVARIANT(quantity_parse(STR("80Gi"), arena, &memory.value, NULL) == 0);
+    return cel_device_prepare(&spec, NULL, arena);
+}
