@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "allocator/base/mem.h"
+#include "allocator/base/quantity.h"
 #include "queued/admission/charge.h"
 #include "queued/admission/order.h"
 #include "queued/admission/question.h"
@@ -93,7 +94,8 @@ struct attempt {
     const int64_t *charges;
     const char *quota_reason; /* the first time that quota said no, or NULL */
     const char *reason;       /* why the last search failed, or NULL */
-    bool is_never;
+    bool is_never;            /* as far as the last search and check can tell */
+    bool may_start_later;     /* only the quota of the moment stands against a placement that was found */
 };
 
 static void search(struct round *round, struct attempt *attempt)
@@ -115,35 +117,41 @@ static void search(struct round *round, struct attempt *attempt)
     attempt->is_never = attempt->result.verdict == GANG_NEVER || attempt->result.verdict == GANG_REFUSED;
 }
 
-/* Which unit the numbers of a sentence are in. */
-static const char *unit_of(const struct plan_resource *resource)
+/* As people write it: "1500m" cpus, "200Gi" of memory, 16 devices. */
+static const char *amount_text(struct arena *arena, const struct plan_resource *resource, int64_t amount)
 {
-    static const char *const units[] = {
-        [RESOURCE_DEVICES] = "", [RESOURCE_CPU] = " (thousandths)", [RESOURCE_MEMORY] = " bytes", [RESOURCE_PODS] = ""};
+    struct quantity quantity = quantity_of_int(amount);
+    BUF words = {0};
 
-    return units[resource->kind];
+    if (resource->kind == RESOURCE_CPU)
+        quantity = quantity_of_milli(amount, QUANTITY_DECIMAL_SI);
+    else if (resource->kind == RESOURCE_MEMORY)
+        quantity.format = QUANTITY_BINARY_SI;
+    quantity_format_to(&quantity, &words);
+    return arena_strdup(arena, buf_str(&words));
 }
 
 static const char *quota_sentence(struct round *round, size_t queue, size_t r, int64_t need)
 {
+    struct arena *arena = &round->plan->arena;
     const struct plan_resource *resource = &round->input->resources[r];
     const struct tree *tree = &round->tree;
-    size_t at = queue * tree->n_resources + r;
-    const struct plan_quota *quota = tree->quota[at];
-    int64_t left = quota_available(tree, queue, r), potential = quota_potential(tree, queue, r);
+    const struct plan_quota *quota = tree->quota[queue * tree->n_resources + r];
+    int64_t left = quota_available(tree, queue, r);
 
-    return arena_printf(&round->plan->arena,
-                        "quota of %s: needs %lld%s, queue %s may use %lld more (nominal %lld, in use %lld)%s",
-                        resource->name, (long long)need, unit_of(resource), round->input->queues[queue].name,
-                        (long long)(left > 0 ? left : 0), (long long)(quota ? quota->nominal : 0),
-                        (long long)tree->held[at], need > potential ? "; it may never use that many" : "");
+    return arena_printf(arena, "quota of %s: needs %s, queue %s may use %s more (nominal %s, in use %s)%s",
+                        resource->name, amount_text(arena, resource, need), round->input->queues[queue].name,
+                        amount_text(arena, resource, left > 0 ? left : 0),
+                        amount_text(arena, resource, quota ? quota->nominal : 0),
+                        amount_text(arena, resource, tree_at(tree, tree->held, queue)[r]),
+                        need > quota_potential(tree, queue, r) ? "; it may never use that many" : "");
 }
 
 /* Compare charges and quota. Returns whether they are covered; else whatever can be excluded is, *out_more says if any,
  * and the first shortage is put in words. */
 static bool check_quota(struct round *round, size_t queue, struct attempt *attempt, bool *out_more)
 {
-    bool is_covered = true;
+    bool is_covered = true, is_beyond = false;
 
     *out_more = false;
     for (size_t r = 0; r < round->input->n_resources; r++) {
@@ -154,12 +162,14 @@ static bool check_quota(struct round *round, size_t queue, struct attempt *attem
         if (is_covered && !attempt->quota_reason)
             attempt->quota_reason = quota_sentence(round, queue, r, need);
         is_covered = false;
-        attempt->is_never |= need > quota_potential(&round->tree, queue, r);
+        is_beyond |= need > quota_potential(&round->tree, queue, r);
         if (round->input->resources[r].kind != RESOURCE_DEVICES)
             continue;
         attempt->excluded[attempt->question->n_excluded++] = round->input->resources[r].matcher;
         *out_more = true;
     }
+    attempt->may_start_later |= !is_covered && !is_beyond;
+    attempt->is_never = is_beyond;
     return is_covered;
 }
 
@@ -232,7 +242,7 @@ static void refuse_shape(struct round *round, struct plan_outcome *outcome, size
     const char *reason = attempt->quota_reason ? attempt->quota_reason : attempt->reason;
     enum plan_layer layer = attempt->quota_reason ? LAYER_QUOTA : LAYER_DEVICES;
 
-    if (attempt->quota_reason && attempt->reason)
+    if (attempt->quota_reason && attempt->result.verdict == GANG_WAITS)
         reason = arena_printf(&round->plan->arena, "%s; without it: %s", attempt->quota_reason, attempt->reason);
     reason = named(round, job_of(round, outcome), shape, reason);
     if (shape == 0) {
@@ -241,7 +251,7 @@ static void refuse_shape(struct round *round, struct plan_outcome *outcome, size
     } else {
         outcome->reason = arena_printf(&round->plan->arena, "%s; %s", outcome->reason, reason);
     }
-    outcome->is_never = (shape == 0 || outcome->is_never) && attempt->is_never;
+    outcome->is_never = (shape == 0 || outcome->is_never) && attempt->is_never && !attempt->may_start_later;
     gang_result_release(&attempt->result);
 }
 

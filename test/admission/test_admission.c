@@ -1,0 +1,433 @@
+/* Whole rounds on a real snapshot: who starts, on what, charged to what, and the sentence for whoever waits. */
+#include "test/support/cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "queued/admission/charge.h"
+#include "queued/admission/plan.h"
+#include "queued/manifest/yaml.h"
+
+/* Node h: four devices of model "h"; node l: four of model "l"; 8 CPUs each. */
+static const char cluster[] = "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}\n"
+#define DEVICE(i, m) "{name: gpu-" i ", attributes: {model: {string: " m "}, index: {int: " i "}}}"
+#define NODE(n)                                                                                                        \
+    "---\n{apiVersion: v1, kind: Node, metadata: {name: " n                                                            \
+    "}, spec: {}, status: {allocatable: {cpu: '8', memory: 8Gi, "                                                      \
+    "pods: '10'}, conditions: [{type: Ready, status: 'True'}]}}\n"                                                     \
+    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: " n "}, spec: {driver: gpu.example, " \
+    "nodeName: " n ", pool: {name: " n ", generation: 1, resourceSliceCount: 1}, devices: [" DEVICE(                   \
+        "0", n) ", " DEVICE("1", n) ", " DEVICE("2", n) ", " DEVICE("3", n) "]}}\n"
+    NODE("h") NODE("l");
+
+/* A job of `members`, each with `count` devices by a list of models in the order of preference ("h", "hl", "*": any).
+ */
+struct job_row {
+    const char *queue;
+    int members, count;
+    const char *models;
+    int priority;
+    const char *cpu;    /* of each member; NULL: 1 */
+    const char *second; /* models of a second whole-gang shape, or NULL */
+    const char *waits_for;
+    int64_t not_before_ms;
+};
+struct queue_row {
+    const char *name;
+    int64_t weight, h, l, cpu_milli; /* nominal quotas; -1: none; borrowing limit 0 */
+    int64_t runs_h;                  /* charged already */
+    enum queue_state state;
+};
+
+static const struct round_case {
+    const char *name;
+    struct queue_row queues[4];
+    struct job_row jobs[6];
+    const char *want; /* per job in the order of the round */
+} cases[] = {
+    {"a gang takes what it asks for and is charged for it",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 2, .count = 2, .models = "h"}},
+     "1 starts: h=4 cpu=2000 pods=2\n"},
+    {"the next job sees what the first has taken",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 3, .models = "h"}, {.queue = "a", .members = 1, .count = 2, .models = "h"}},
+     "1 starts: h=3 cpu=1000 pods=1\n2 waits: devices\n"},
+    {"a smaller job behind a blocked one starts",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 3, .models = "h"},
+      {.queue = "a", .members = 1, .count = 2, .models = "h"},
+      {.queue = "a", .members = 1, .count = 1, .models = "h"}},
+     "1 starts: h=3 cpu=1000 pods=1\n2 waits: devices\n3 starts: h=1 cpu=1000 pods=1\n"},
+    {"a fallback is charged as what it is",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 4, .models = "h"},
+      {.queue = "a", .members = 1, .count = 2, .models = "hl"}},
+     "1 starts: h=4 cpu=1000 pods=1\n2 starts: l=2 cpu=1000 pods=1\n"},
+    {"when the quota of the first choice is spent the second is taken",
+     {{"a", 1, 1, 4, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 2, .models = "hl"}},
+     "1 starts: l=2 cpu=1000 pods=1\n"},
+    {"quota says no when there is no other choice",
+     {{"a", 1, 2, 4, -1, 1, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 2, .models = "h"}},
+     "1 waits: quota: quota of h: needs 2, queue a may use 1 more (nominal 2, in use 1)\n"},
+    {"what is more than any quota can never start",
+     {{"a", 1, 2, 4, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 3, .models = "h"}},
+     "1 never: quota: quota of h: needs 3, queue a may use 2 more (nominal 2, in use 0); it may never use that many\n"},
+    {"cpu is a resource too and cannot be fallen back from",
+     {{"a", 1, -1, -1, 1500, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 2, .count = 1, .models = "h", .cpu = "'1'"},
+      {.queue = "a", .members = 2, .count = 1, .models = "h", .cpu = "500m"}},
+     "1 never: quota: quota of cpu: needs 2, queue a may use 1500m more (nominal 1500m, in use 0)\n"
+     "2 starts: h=2 cpu=1000 pods=2\n"},
+    {"a second whole-gang shape is tried when the first does not fit",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 4, .models = "h"},
+      {.queue = "a", .members = 2, .count = 2, .models = "h", .second = "l"}},
+     "1 starts: h=4 cpu=1000 pods=1\n2 starts in shape 2: l=4 cpu=2000 pods=2\n"},
+    {"a second shape is tried when quota forbids the first",
+     {{"a", 1, 1, 8, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 2, .count = 2, .models = "h", .second = "l"}},
+     "1 starts in shape 2: l=4 cpu=2000 pods=2\n"},
+    {"the queue with the lower share goes first",
+     {{"a", 1, -1, -1, -1, 2, QUEUE_OPEN}, {"b", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 4, .models = "h"}, {.queue = "b", .members = 1, .count = 4, .models = "h"}},
+     "2 starts: h=4 cpu=1000 pods=1\n1 waits: devices\n"},
+    {"a held queue starts nothing",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_HELD}},
+     {{.queue = "a", .members = 1, .count = 1, .models = "h"}},
+     "1 waits: queue: queue a is held: it starts nothing\n"},
+    {"dependencies and delays are waited for",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 1, .models = "h", .waits_for = "job x (9), which is Running"},
+      {.queue = "a", .members = 1, .count = 1, .models = "h", .not_before_ms = 61000}},
+     "1 waits: order: waits for job x (9), which is Running\n"
+     "2 waits: launch: the last launch failed; the next one is tried in 60 s\n"},
+    {"more than the cluster has can never start",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 1, .count = 5, .models = "*"}},
+     "1 never: devices\n"},
+};
+
+/* ---- from rows to input ---- */
+
+static const char *const resource_names[] = {"cpu", "h", "l", "memory", "pods"};
+enum { R_CPU, R_H, R_L, R_MEMORY, R_PODS, N_RESOURCES };
+
+struct built {
+    struct arena arena;
+    struct snapshot *snapshot;
+    struct plan_resource resources[N_RESOURCES];
+    struct plan_queue queues[4];
+    struct plan_quota quotas[4][N_RESOURCES];
+    int64_t charges[4][N_RESOURCES];
+    struct plan_running running[4];
+    struct plan_job jobs[6];
+    struct job_spec specs[6];
+    json_t *gangjobs[6];
+    struct plan_input input;
+};
+
+static json_t *documents_of(const char *yaml)
+{
+    const struct manifest_limits limits = MANIFEST_LIMITS_DEFAULT;
+    struct error err = {0};
+    CLEANUP(manifest) *manifest = NULL;
+    json_t *documents = json_array();
+
+    if (manifest_parse("test", yaml, strlen(yaml), &limits, &manifest, &err) < 0)
+        fail_msg("%s\n%s", err.text, yaml);
+    for (size_t i = 0; i < manifest_n_documents(manifest); i++)
+        json_array_append(documents, manifest_document(manifest, i));
+    return documents;
+}
+
+static struct snapshot *snapshot_of_cluster(void)
+{
+    struct features features = features_default(37);
+    CLEANUP(snapshot_builder) *builder = snapshot_builder_new(&features, true);
+    json_t *documents = documents_of(cluster), *document;
+    struct error err = {0};
+    size_t i;
+
+    json_array_foreach(documents, i, document) if (snapshot_builder_put(builder, document, &err) < 0)
+        fail_msg("%s: %s", err.field, err.text);
+    json_decref(documents);
+    return snapshot_builder_build(builder);
+}
+
+static void add_choices(struct buf *text, const char *models, int count)
+{
+    if (strcmp(models, "*") == 0) {
+        buf_addf(text, "exactly: {deviceClassName: gpu, count: %d}", count);
+        return;
+    }
+    buf_adds(text, "firstAvailable: [");
+    for (const char *m = models; *m; m++)
+        buf_addf(text,
+                 "%s{name: on-%c, deviceClassName: gpu, count: %d, selectors: [{cel: {expression: "
+                 "'device.attributes[\"gpu.example\"].model == \"%c\"'}}]}",
+                 m == models ? "" : ", ", *m, count, *m);
+    buf_adds(text, "]");
+}
+
+static void add_group(struct buf *text, const struct job_row *row, const char *claim_template)
+{
+    buf_addf(
+        text,
+        "[{name: w, replicas: %d, template: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: %s},"
+        " claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: %s}]}}}]",
+        row->members, row->cpu ? row->cpu : "'1'", claim_template);
+}
+
+static json_t *gangjob_of(const struct job_row *row, size_t i)
+{
+    BUF text = {0};
+    json_t *documents, *gangjobs, *gangjob;
+    struct job_problem problem = {0};
+    const struct job_decode_options options = {0};
+
+    buf_addf(&text, "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: j%zu}, spec: {groups: ", i + 1);
+    add_group(&text, row, "one");
+    if (row->second) {
+        buf_adds(&text, ", alternatives: [{name: other, groups: ");
+        add_group(&text, row, "two");
+        buf_adds(&text, "}]");
+    }
+    buf_adds(&text, ", claimTemplates: [{name: one, spec: {devices: {requests: [{name: r, ");
+    add_choices(&text, row->models, row->count);
+    buf_adds(&text, "}]}}}");
+    if (row->second) {
+        buf_adds(&text, ", {name: two, spec: {devices: {requests: [{name: r, ");
+        add_choices(&text, row->second, row->count);
+        buf_adds(&text, "}]}}}");
+    }
+    buf_adds(&text, "]}}");
+    documents = documents_of(buf_str(&text));
+    if (jobs_decode(documents, &options, &gangjobs, &problem) < 0)
+        fail_msg("%s: %s\n%s", problem.error.field, problem.error.text, buf_str(&text));
+    gangjob = json_incref(json_array_get(gangjobs, 0));
+    json_decref(gangjobs);
+    json_decref(documents);
+    return gangjob;
+}
+
+static void build_resources(struct built *b)
+{
+    static const enum resource_kind kinds[] = {RESOURCE_CPU, RESOURCE_DEVICES, RESOURCE_DEVICES, RESOURCE_MEMORY,
+                                               RESOURCE_PODS};
+    json_t *nodes = snapshot_nodes_json(b->snapshot);
+
+    for (size_t r = 0; r < N_RESOURCES; r++) {
+        b->resources[r] = (struct plan_resource){.name = resource_names[r], .kind = kinds[r]};
+        if (kinds[r] == RESOURCE_DEVICES) {
+            char selector[80];
+            struct device_matcher *matcher;
+
+            snprintf(selector, sizeof(selector), "device.attributes[\"gpu.example\"].model == \"%s\"",
+                     resource_names[r]);
+            assert_int_equal(device_matcher_new("gpu", selector, &matcher, NULL), 0);
+            b->resources[r].matcher = matcher;
+        }
+        b->resources[r].total = resource_total(&b->resources[r], b->snapshot, nodes);
+    }
+    json_decref(nodes);
+}
+
+static void add_quota(struct built *b, size_t queue, size_t resource, int64_t nominal)
+{
+    if (nominal >= 0)
+        b->quotas[queue][b->queues[queue].n_quotas++] = (struct plan_quota){resource, nominal, 0, PLAN_UNLIMITED};
+}
+
+static size_t find_queue(const struct round_case *c, const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(c->queues[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static void build(const struct round_case *c, struct built *b)
+{
+    memset(b, 0, sizeof(*b));
+    b->snapshot = snapshot_of_cluster();
+    build_resources(b);
+    b->input = (struct plan_input){.snapshot = b->snapshot,
+                                   .resources = b->resources,
+                                   .n_resources = N_RESOURCES,
+                                   .queues = b->queues,
+                                   .running = b->running,
+                                   .pending = b->jobs,
+                                   .now_ms = 1000};
+    for (size_t i = 0; i < ARRAY_SIZE(c->queues) && c->queues[i].name; i++) {
+        const struct queue_row *row = &c->queues[i];
+
+        b->queues[i] = (struct plan_queue){
+            .name = row->name, .parent = PLAN_ROOT, .weight = row->weight, .state = row->state, .quotas = b->quotas[i]};
+        add_quota(b, i, R_CPU, row->cpu_milli);
+        add_quota(b, i, R_H, row->h);
+        add_quota(b, i, R_L, row->l);
+        b->charges[i][R_H] = row->runs_h;
+        b->running[i] = (struct plan_running){100 + (int64_t)i, i, b->charges[i]};
+        b->input.n_queues = b->input.n_running = i + 1;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(c->jobs) && c->jobs[i].queue; i++) {
+        struct error err = {0};
+
+        b->gangjobs[i] = gangjob_of(&c->jobs[i], i);
+        if (job_spec_parse(b->gangjobs[i], &b->arena, &b->specs[i], &err) < 0)
+            fail_msg("%s: %s", err.field, err.text);
+        b->jobs[i] = (struct plan_job){.id = (int64_t)i + 1,
+                                       .queue = find_queue(c, c->jobs[i].queue),
+                                       .priority = c->jobs[i].priority,
+                                       .submitted_ms = (int64_t)i,
+                                       .waits_for = c->jobs[i].waits_for,
+                                       .not_before_ms = c->jobs[i].not_before_ms,
+                                       .spec = &b->specs[i]};
+        b->input.n_pending = i + 1;
+    }
+}
+
+static void release(struct built *b)
+{
+    for (size_t i = 0; i < b->input.n_pending; i++)
+        json_decref(b->gangjobs[i]);
+    for (size_t r = 0; r < N_RESOURCES; r++)
+        device_matcher_free((struct device_matcher *)(uintptr_t)b->resources[r].matcher);
+    snapshot_unref(b->snapshot);
+    arena_release(&b->arena);
+}
+
+/* ---- the plan as text ---- */
+
+static void tell_charges(struct buf *text, const int64_t *charges)
+{
+    static const size_t shown[] = {R_H, R_L, R_CPU, R_PODS};
+
+    for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
+        if (charges[shown[i]])
+            buf_addf(text, " %s=%lld", resource_names[shown[i]], (long long)charges[shown[i]]);
+}
+
+static void tell(struct buf *text, const struct built *b, const struct plan_outcome *outcome)
+{
+    buf_addf(text, "%lld ", (long long)b->jobs[outcome->job].id);
+    if (outcome->is_admitted) {
+        buf_adds(text, "starts");
+        if (outcome->shape)
+            buf_addf(text, " in shape %zu", outcome->shape + 1);
+        buf_addc(text, ':');
+        tell_charges(text, outcome->charges);
+    } else {
+        buf_addf(text, "%s: %s", outcome->is_never ? "never" : "waits", plan_layer_name(outcome->layer));
+        if (outcome->layer != LAYER_DEVICES) /* the words of devices are the allocator's business */
+            buf_addf(text, ": %s", outcome->reason);
+    }
+    buf_addc(text, '\n');
+}
+
+/* Each wanted line must begin the told one: what follows in a reason may be the allocator's words. */
+static void compare(const char *told, const char *want)
+{
+    const char *t = told, *w = want;
+
+    while (*w) {
+        size_t n = strcspn(w, "\n");
+
+        if (strncmp(t, w, n) != 0)
+            fail_msg("told:\n%swanted:\n%s", told, want);
+        w += n + 1;
+        t += strcspn(t, "\n") + (strchr(t, '\n') != NULL);
+    }
+    if (*t)
+        fail_msg("told:\n%swanted:\n%s", told, want);
+}
+
+static void test_admission__round(void **state)
+{
+    const struct round_case *c = *state;
+    struct built b;
+    struct plan plan;
+    BUF text = {0};
+
+    build(c, &b);
+    admission_plan(&b.input, &plan);
+    for (size_t i = 0; i < plan.n_outcomes; i++)
+        tell(&text, &b, &plan.outcomes[i]);
+    plan_release(&plan);
+    release(&b);
+    compare(buf_str(&text), c->want);
+}
+
+/* ---- determinism ---- */
+
+static char *plan_text(const struct built *b)
+{
+    struct plan plan;
+    json_t *json;
+    char *text;
+
+    admission_plan(&b->input, &plan);
+    json = plan_to_json(&b->input, &plan);
+    text = json_dumps(json, JSON_INDENT(1));
+    json_decref(json);
+    plan_release(&plan);
+    return text;
+}
+
+static void test_admission__equal_inputs_give_byte_equal_plans(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct built one, two;
+        char *a, *b;
+
+        build(&cases[i], &one);
+        build(&cases[i], &two);
+        for (size_t k = 0; k < two.input.n_pending / 2;
+             k++) { /* the order in which jobs are handed in does not matter */
+            struct plan_job job = two.jobs[k];
+
+            two.jobs[k] = two.jobs[two.input.n_pending - 1 - k];
+            two.jobs[two.input.n_pending - 1 - k] = job;
+        }
+        a = plan_text(&one);
+        b = plan_text(&two);
+        assert_string_equal(a, b);
+        free(a);
+        free(b);
+        release(&one);
+        release(&two);
+    }
+}
+
+static void test_admission__a_round_tries_no_more_than_it_may(void **state)
+{
+    struct built b;
+    struct plan plan;
+
+    (void)state;
+    build(&cases[2], &b);
+    b.input.max_tries = 1;
+    admission_plan(&b.input, &plan);
+    assert_int_equal(plan.n_admitted, 1);
+    assert_int_equal(plan.outcomes[1].layer, LAYER_ORDER);
+    assert_int_equal(plan.outcomes[1].position, 1);
+    assert_int_equal(plan.outcomes[2].position, 2);
+    plan_release(&plan);
+    release(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_admission__equal_inputs_give_byte_equal_plans),
+        cmocka_unit_test(test_admission__a_round_tries_no_more_than_it_may),
+    };
+
+    return RUN_TABLE(test_admission__round, cases) + cmocka_run_group_tests(tests, NULL, NULL);
+}
