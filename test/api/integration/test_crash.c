@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "allocator/base/rng.h"
 #include "allocator/base/str.h"
 #include "test/api/integration/process.h"
 
@@ -364,7 +365,104 @@ static void test_crash__before_every_effect(void **state)
     assert_in_range(n, EFFECTS_MIN, EFFECTS_MAX - 1);
 }
 
+/* ---- again and again ---- */
+
+enum { STORM_JOBS = 5, STORM_ROUNDS = 80 };
+
+static const struct storm {
+    const char *name;
+    uint64_t seed;
+} storms[] = {{"seed 1", 1}, {"seed 2", 2}, {"seed 3", 3}};
+
+/* Start with a kill somewhere soon; die while starting if it must be. */
+static void start_in_storm(struct run *run, struct rng *rng)
+{
+    while (!run->process.pid && !start(run, 1 + (int)rng_below(rng, 25)))
+        if (process_wait(&run->process) != -SIGKILL)
+            broken(run, "it ended in another way than by SIGKILL");
+}
+
+/* Returns the status, 0 when the server died instead of answering. */
+static int ask_in_storm(struct run *run, struct rng *rng, const char *method, const char *target, const char *body,
+                        json_t **out)
+{
+    int status;
+
+    start_in_storm(run, rng);
+    status = call(&run->process, NULL, method, target, body ? JSON : NULL, body, out);
+    if (status == 0 && process_wait(&run->process) != -SIGKILL)
+        broken(run, "it ended in another way than by SIGKILL");
+    if (status == 0)
+        check_one_attempt(run);
+    return status;
+}
+
+static void submit_in_storm(struct run *run, struct rng *rng, int i)
+{
+    char name[32], key[64];
+    struct gang gang = {.name = name, .duration = "7s"};
+
+    snprintf(name, sizeof(name), "gang-%d", i);
+    snprintf(key, sizeof(key), "Idempotency-Key: %d", i);
+    run->process.header = key;
+    for (int status = 0; status != 201;) {
+        start_in_storm(run, rng);
+        status = submit(&run->process, &gang);
+        if (status == 0 && process_wait(&run->process) != -SIGKILL)
+            broken(run, "it ended in another way than by SIGKILL");
+        if (status != 0 && status != 201)
+            broken(run, "a job was not accepted");
+    }
+    run->process.header = NULL;
+}
+
+/* All acknowledged jobs are there, each once; says how many have succeeded. */
+static int count_succeeded(struct run *run, struct rng *rng)
+{
+    json_t *list = NULL, *job;
+    int n = 0;
+    size_t i;
+
+    if (ask_in_storm(run, rng, "GET", "/v1/jobs", NULL, &list) != 200)
+        return 0;
+    if (json_array_size(json_object_get(list, "items")) != STORM_JOBS)
+        broken(run, "a job is lost or doubled");
+    json_array_foreach(json_object_get(list, "items"), i, job) n +=
+        strcmp(json_string_value(json_object_get(job, "state")), "Succeeded") == 0;
+    json_decref(list);
+    return n;
+}
+
+/* Several gangs, each of which takes the whole cluster, and a server that is killed every few effects. */
+static void test_crash__again_and_again(void **state)
+{
+    const struct storm *storm = *state;
+    const struct scenario scenario = {.name = storm->name};
+    struct run run = prepare(&scenario);
+    struct rng rng = {storm->seed};
+    int n_succeeded = 0;
+
+    for (int i = 0; i < STORM_JOBS; i++)
+        submit_in_storm(&run, &rng, i);
+    for (int round = 0; round < STORM_ROUNDS && n_succeeded < STORM_JOBS; round++) {
+        run.n = round;
+        (void)ask_in_storm(&run, &rng, "POST", "/v1/clock/advance", "{\"milliseconds\":3000}", NULL);
+        n_succeeded = count_succeeded(&run, &rng);
+    }
+    if (n_succeeded != STORM_JOBS)
+        broken(&run, "not all jobs have succeeded");
+    process_kill(&run.process);
+    if (!start(&run, 0))
+        broken(&run, "it did not start again");
+    check_nothing_is_left(&run);
+    if (process_stop(&run.process) != 0)
+        broken(&run, "it did not stop cleanly");
+    process_release(&run.process);
+}
+
 int main(void)
 {
-    return RUN_TABLE(test_crash__before_every_effect, scenarios);
+    int failed = RUN_TABLE(test_crash__before_every_effect, scenarios);
+
+    return failed + RUN_TABLE(test_crash__again_and_again, storms);
 }
