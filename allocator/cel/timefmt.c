@@ -25,12 +25,17 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 /* Days since 1970-01-01. Years begin in March here, so that the leap day is the last of its year and months have
  * lengths that (153 m + 2) / 5 adds up. */
-static int64_t days_of(int64_t year, int month, int day)
+int64_t civil_days(int64_t year, int month, int day)
 {
     int64_t y = year - (month <= 2), era = floor_div(y, 400), year_of_era = y - era * 400;
     int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
 
     return era * DAYS_PER_ERA + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - EPOCH_DAYS;
+}
+
+int civil_weekday(int64_t days)
+{
+    return (int)(((days + 4) % 7 + 7) % 7);
 }
 
 static void date_of(int64_t days, struct civil *out)
@@ -42,8 +47,8 @@ static void date_of(int64_t days, struct civil *out)
     out->day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
     out->month = (int)(month < 10 ? month + 3 : month - 9);
     out->year = year + era * 400 + (out->month <= 2);
-    out->weekday = (int)(((days + 4) % 7 + 7) % 7);
-    out->year_day = (int)(days - days_of(out->year, 1, 1));
+    out->weekday = civil_weekday(days);
+    out->year_day = (int)(days - civil_days(out->year, 1, 1));
 }
 
 struct civil timestamp_civil(const struct timestamp *t, int64_t offset)
@@ -60,7 +65,7 @@ struct civil timestamp_civil(const struct timestamp *t, int64_t offset)
     return c;
 }
 
-static int days_in_month(int64_t year, int month)
+int civil_month_length(int64_t year, int month)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -121,9 +126,9 @@ static bool read_date(struct cursor *c, int64_t *days)
     if (!read_digits(c, 4, 4, 9999, &year) || !read_char(c, '-') || !read_digits(c, 2, 2, 12, &month) ||
         !read_char(c, '-') || !read_digits(c, 2, 2, 31, &day))
         return false;
-    if (month < 1 || day < 1 || day > days_in_month(year, month))
+    if (month < 1 || day < 1 || day > civil_month_length(year, month))
         return false;
-    *days = days_of(year, month, day);
+    *days = civil_days(year, month, day);
     return true;
 }
 

@@ -51,6 +51,11 @@ struct civil {
 /* `offset` in seconds east of UTC; 0 for accessors without a zone argument, whatever the timestamp remembers. */
 struct civil timestamp_civil(const struct timestamp *t, int64_t offset);
 
+/* Days since 1970-01-01 of a date; the day of the week (0 is Sunday) of such a day; the days of a month (1 .. 12). */
+int64_t civil_days(int64_t year, int month, int day);
+int civil_weekday(int64_t days);
+int civil_month_length(int64_t year, int month);
+
 /* The offset that a zone argument means at an instant: "+02:00", "5:30" (not range-checked, as in CEL), "UTC", "" and
  * "Local" (UTC), or an IANA name. Returns 0, or -1 with ERR_NOT_FOUND for an unknown name, ERR_INVALID for a bad
  * offset. */

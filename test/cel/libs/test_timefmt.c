@@ -82,6 +82,16 @@ static const struct civil_case {
     {"west of UTC", "2009-02-13T02:00:00Z", "-02:30", {2009, 2, 12, 4, 42, 23, 30, 0, 0}},
     {"no sign", "2009-02-13T23:31:30Z", "02:00", {2009, 2, 14, 6, 44, 1, 31, 30, 0}},
     {"far offsets", "2009-02-13T23:31:30Z", "+99:00", {2009, 2, 18, 3, 48, 2, 31, 30, 0}},
+    {"a zone by name", "2009-02-13T23:31:30Z", "Asia/Kathmandu", {2009, 2, 14, 6, 44, 5, 16, 30, 0}},
+    {"an old name of a zone", "2009-02-13T23:31:30Z", "US/Central", {2009, 2, 13, 5, 43, 17, 31, 30, 0}},
+    {"its summer", "2009-07-13T23:31:30Z", "US/Central", {2009, 7, 13, 1, 193, 18, 31, 30, 0}},
+    {"summer in the south", "2009-02-13T23:31:30Z", "Australia/Sydney", {2009, 2, 14, 6, 44, 10, 31, 30, 0}},
+    {"the last second of summer time", "2024-11-03T05:59:59Z", "America/New_York", {2024, 11, 3, 0, 307, 1, 59, 59, 0}},
+    {"the first one after it", "2024-11-03T06:00:00Z", "America/New_York", {2024, 11, 3, 0, 307, 1, 0, 0, 0}},
+    {"a rule goes on for ever", "9999-07-01T12:00:00Z", "Europe/Berlin", {9999, 7, 1, 4, 181, 14, 0, 0, 0}},
+    {"local mean time before the zones", "0001-01-01T12:00:00Z", "America/New_York", {1, 1, 1, 1, 0, 7, 3, 58, 0}},
+    {"winter time is the special one", "2024-01-15T12:00:00Z", "Europe/Dublin", {2024, 1, 15, 1, 14, 12, 0, 0, 0}},
+    {"no changes since long", "2024-07-01T00:00:00Z", "Asia/Tokyo", {2024, 7, 1, 1, 182, 9, 0, 0, 0}},
     {"the last day of a leap year", "2024-12-31T00:00:00Z", "Local", {2024, 12, 31, 2, 365, 0, 0, 0, 0}},
     {"before the first year", "0001-01-01T00:00:00Z", "-01:00", {0, 12, 31, 0, 365, 23, 0, 0, 0}},
 };
@@ -107,7 +117,8 @@ static void test_timefmt__civil(void **state)
     assert_int_equal(got.millisecond, c->want.millisecond);
 }
 
-static const char *const bad_zones[] = {"utc", "x:00", "1:", ":00", "Nowhere/City", "12345678901234:00", "+1:2:3"};
+static const char *const bad_zones[] = {
+    "utc", "x:00", "1:", ":00", "Nowhere/City", "asia/tokyo", "Asia/Tokyo ", "../UTC", "12345678901234:00", "+1:2:3"};
 
 static void test_timefmt__bad_zones_are_refused(void **state)
 {

@@ -7,9 +7,12 @@
 
 static void check_text(const struct quantity *q, struct arena *arena)
 {
+    const struct quantity low = quantity_of_int(-INT64_MAX), high = quantity_of_int(INT64_MAX);
     struct quantity again;
     BUF text = {0};
 
+    if (q->format == QUANTITY_BINARY_SI && (quantity_cmp(q, &low) < 0 || quantity_cmp(q, &high) > 0))
+        return; /* a sum may be beyond what can be parsed */
     quantity_format_to(q, &text);
     if (quantity_parse(fuzz_str(&text), arena, &again, NULL) == 0)
         INVARIANT(quantity_cmp(q, &again) == 0);
