@@ -412,12 +412,10 @@ static json_t *explain_requests(struct gang *gang, const struct gang_kind *kind,
 static size_t fit_alone(struct gang *gang, const struct gang_kind *kind)
 {
     struct gang_choice free_choice = {0};
-    struct gs_problem *problem = gang_problem(gang, &free_choice);
+    struct gang_survey *survey = gang_survey(gang, &free_choice);
 
     gang->steps = gang->budget;
-    if (problem->n_net_cells || problem->n_distinct)
-        return 0;
-    return gang_most_by_classes(gang, problem, (size_t)(kind - gang->kinds));
+    return gang_most_alone(gang, survey, (size_t)(kind - gang->kinds));
 }
 
 static json_t *explain_group(struct gang *gang, size_t g)

@@ -24,9 +24,11 @@ static enum gang_verdict decide(struct gang *gang, struct placement **out)
     empty = ledger_new(gang->snapshot);
     ledger_empty(empty);
     gang->ledger = empty;
+    gang->is_empty = true;
     gang->steps = gang->budget;
     outcome = gang_plan(gang, false, NULL);
     gang->ledger = NULL;
+    gang->is_empty = false;
     ledger_free(empty);
     /* Undecided on the empty cluster is no proof of "never". */
     return outcome == GS_NONE ? GANG_NEVER : GANG_WAITS;

@@ -20,9 +20,17 @@ struct known_mix {
     uint32_t counts[];
 };
 
+struct class_node { /* the first that is met is looked at; others when they are given members */
+    struct gs_hash class;
+    uint32_t rank;
+    struct gs_node *node;         /* NULL: not looked at */
+    const struct gang_spot *spot; /* then this */
+};
+
 struct node_class {
-    struct gs_node **nodes;
-    size_t n_nodes, cap;
+    struct class_node *nodes; /* in the order of names */
+    size_t n_nodes;
+    struct gs_node *example;
     struct gs_memo *memo;
     struct known_mix *known;
     uint32_t *most; /* per kind: how many a node takes when it takes no other; UINT32_MAX: not asked yet */
@@ -36,6 +44,7 @@ struct assigned { /* what one node takes */
 
 struct by_classes {
     struct gang *gang;
+    const struct gang_survey *survey;
     struct gs_problem *problem;
     struct arena *arena;
     struct node_class *classes;
@@ -49,43 +58,58 @@ struct by_classes {
 
 /* ---- classes ---- */
 
-static int compare_hash(const void *a, const void *b)
+static int compare_nodes(const void *a, const void *b)
 {
-    const struct gs_node *x = *(struct gs_node *const *)a, *y = *(struct gs_node *const *)b;
+    const struct class_node *x = a, *y = b;
 
-    if (x->hash.a != y->hash.a)
-        return x->hash.a < y->hash.a ? -1 : 1;
-    if (x->hash.b != y->hash.b)
-        return x->hash.b < y->hash.b ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    if (x->class.a != y->class.a)
+        return x->class.a < y->class.a ? -1 : 1;
+    if (x->class.b != y->class.b)
+        return x->class.b < y->class.b ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
 static int compare_first(const void *a, const void *b)
 {
-    uint32_t x = ((const struct node_class *)a)->nodes[0]->index, y = ((const struct node_class *)b)->nodes[0]->index;
+    uint32_t x = ((const struct node_class *)a)->nodes[0].rank, y = ((const struct node_class *)b)->nodes[0].rank;
 
     return x < y ? -1 : x > y;
+}
+
+static struct class_node *list_nodes(struct by_classes *s, size_t *out_n)
+{
+    size_t n = 0;
+    struct class_node *all = arena_array(s->arena, struct class_node, s->problem->n_nodes + s->survey->n_spots);
+
+    for (size_t i = 0; i < s->problem->n_nodes; i++)
+        all[n++] = (struct class_node){
+            .class = s->problem->nodes[i]->hash, .rank = s->problem->nodes[i]->rank, .node = s->problem->nodes[i]};
+    for (size_t i = 0; i < s->survey->n_spots; i++)
+        all[n++] = (struct class_node){
+            .class = s->survey->spots[i].class, .rank = s->survey->spots[i].rank, .spot = &s->survey->spots[i]};
+    if (n > 1)
+        qsort(all, n, sizeof(*all), compare_nodes);
+    *out_n = n;
+    return all;
 }
 
 /* Classes in the order of their first node, so that hashes decide nothing. */
 static void find_classes(struct by_classes *s)
 {
-    size_t n = s->problem->n_nodes;
-    struct gs_node **sorted = arena_array(s->arena, struct gs_node *, n);
+    size_t n;
+    struct class_node *all = list_nodes(s, &n);
 
-    if (n)
-        memcpy(sorted, s->problem->nodes, n * sizeof(*sorted));
-    if (n > 1)
-        qsort(sorted, n, sizeof(*sorted), compare_hash);
     for (size_t i = 0; i < n; i++) {
         struct node_class *class;
 
-        if (i == 0 || !gs_hash_eq(sorted[i]->hash, sorted[i - 1]->hash)) {
+        if (i == 0 || !gs_hash_eq(all[i].class, all[i - 1].class)) {
             mem_grow(s->classes, s->n_classes, s->cap_classes);
-            s->classes[s->n_classes++] = (struct node_class){.nodes = &sorted[i], .memo = gs_memo_new()};
+            s->classes[s->n_classes++] = (struct node_class){.nodes = &all[i], .memo = gs_memo_new()};
         }
         class = &s->classes[s->n_classes - 1];
         class->n_nodes++;
+        if (!class->example)
+            class->example = all[i].node;
     }
     if (s->n_classes > 1)
         qsort(s->classes, s->n_classes, sizeof(*s->classes), compare_first);
@@ -155,10 +179,10 @@ static enum gs_outcome ask_class(struct by_classes *s, struct node_class *class,
 
     if (known)
         return known->outcome;
-    if (!room_suffices(s, class->nodes[0], mix))
+    if (!room_suffices(s, class->example, mix))
         return GS_NONE;
     mark = arena_mark(s->arena);
-    outcome = search_node(s, class->nodes[0], class->memo, mix, s->arena, &solution);
+    outcome = search_node(s, class->example, class->memo, mix, s->arena, &solution);
     arena_rewind(s->arena, mark);
     if (outcome == GS_BUDGET) {
         s->is_undecided = true;
@@ -204,7 +228,7 @@ static uint32_t class_most(struct by_classes *s, struct node_class *class, size_
     if (class->most[k] == UINT32_MAX) {
         uint32_t *mix = arena_array(s->arena, uint32_t, s->problem->n_groups);
 
-        class->most[k] = class->nodes[0]->groups >> k & 1 ? most_of(s, class, mix, k, s->gang->kinds[k].n_members) : 0;
+        class->most[k] = class->example->groups >> k & 1 ? most_of(s, class, mix, k, s->gang->kinds[k].n_members) : 0;
     }
     return class->most[k];
 }
@@ -431,9 +455,12 @@ static enum gs_outcome collect(struct by_classes *s, struct gs_solution *out)
     *out = (struct gs_solution){.members = arena_array(s->arena, struct gs_placed, n)};
     for (size_t i = 0; i < s->n_assigned; i++) {
         struct assigned *one = &s->assigned[i];
+        struct class_node *at = &one->class->nodes[one->node];
         struct gs_solution part = {0};
 
-        if (search_node(s, one->class->nodes[one->node], one->class->memo, one->mix, s->arena, &part) != GS_FOUND)
+        if (!at->node)
+            at->node = gang_visit(s->gang, s->survey->choice, at->spot);
+        if (!at->node || search_node(s, at->node, one->class->memo, one->mix, s->arena, &part) != GS_FOUND)
             return GS_BUDGET;
         if (part.n_members)
             memcpy(out->members + out->n_members, part.members, part.n_members * sizeof(*part.members));
@@ -445,7 +472,7 @@ static enum gs_outcome collect(struct by_classes *s, struct gs_solution *out)
 static void order_kinds(struct by_classes *s)
 {
     s->order = arena_array(s->arena, uint32_t, s->problem->n_groups);
-    gang_order_kinds(s->gang, s->problem, s->order);
+    gang_order_kinds(s->gang, s->survey, s->order);
 }
 
 static void release(struct by_classes *s)
@@ -457,9 +484,10 @@ static void release(struct by_classes *s)
     free(s->assigned);
 }
 
-uint32_t gang_most_by_classes(struct gang *gang, struct gs_problem *problem, size_t kind)
+uint32_t gang_most_by_classes(struct gang *gang, const struct gang_survey *survey, size_t kind)
 {
-    struct by_classes s = {.gang = gang, .problem = problem, .arena = &gang->work, .dead_ends = gs_memo_new()};
+    struct by_classes s = {
+        .gang = gang, .survey = survey, .problem = survey->problem, .arena = &gang->work, .dead_ends = gs_memo_new()};
     uint64_t total = 0;
 
     find_classes(&s);
@@ -470,14 +498,15 @@ uint32_t gang_most_by_classes(struct gang *gang, struct gs_problem *problem, siz
     return total < gang->kinds[kind].n_members ? (uint32_t)total : gang->kinds[kind].n_members;
 }
 
-enum gs_outcome gang_by_classes(struct gang *gang, struct gs_problem *problem, struct gs_solution *out)
+enum gs_outcome gang_by_classes(struct gang *gang, const struct gang_survey *survey, struct gs_solution *out)
 {
-    struct by_classes s = {.gang = gang, .problem = problem, .arena = &gang->work, .dead_ends = gs_memo_new()};
+    struct by_classes s = {
+        .gang = gang, .survey = survey, .problem = survey->problem, .arena = &gang->work, .dead_ends = gs_memo_new()};
     enum gs_outcome outcome;
 
     find_classes(&s);
     order_kinds(&s);
-    outcome = problem->n_groups == 1 ? solve_one(&s) : solve_many(&s);
+    outcome = s.problem->n_groups == 1 ? solve_one(&s) : solve_many(&s);
     if (outcome == GS_FOUND)
         outcome = collect(&s, out);
     release(&s);

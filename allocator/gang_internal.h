@@ -2,6 +2,7 @@
  *
  *   gang_question.c  the spec, read once: kinds of members, shapes, asks, variants
  *   gang_nodes.c     what the nodes of a choice offer, as a gs_problem
+ *   gang_survey.c    which nodes have to be looked at, with what is remembered of them
  *   gang_search.c    exact search over a gs_problem
  *   gang_classes.c   the same answer through classes of equal nodes, where nothing couples nodes
  *   gang_plan.c      the choices around the search: values of gang constraints, same alternatives
@@ -100,6 +101,7 @@ struct gang {
     const struct behaviour *behaviour;
     const struct gang_spec *spec;
     const struct ledger *ledger; /* the state to plan on; NULL: the snapshot's */
+    bool is_empty;               /* that ledger is the empty cluster */
     struct arena *arena;         /* results */
     struct arena work;           /* all else */
     struct gang_kind *kinds;
@@ -171,8 +173,31 @@ struct gang_node {
     const struct bench *const *benches; /* per unit of the gang; NULL: not used on this node */
 };
 
-/* The problem of a choice over the snapshot's nodes. Lives in gang->work until the caller rewinds it. */
-struct gs_problem *gang_problem(struct gang *gang, const struct gang_choice *choice);
+/* A node that is known to look like one of the problem's, so that nobody needs to look at it yet. */
+struct gang_spot {
+    struct gs_hash class;
+    uint32_t slot, rank; /* in the snapshot; in the order of names */
+};
+
+/* What the nodes offer to a choice. The problem has at least one node of every class; where something couples nodes, as
+ * many of each as there are members, in the order of names. */
+struct gang_survey {
+    struct gs_problem *problem;
+    const struct gang_choice *choice;
+    const struct gang_spot *spots;
+    size_t n_spots;
+    size_t kind_nodes[GANG_MAX_KINDS]; /* nodes that admit the kind, spots included */
+};
+
+/* Lives in gang->work until the caller rewinds it. */
+struct gang_survey *gang_survey(struct gang *gang, const struct gang_choice *choice);
+/* Whether a shared claim, a device of the network or a gang-wide constraint couples nodes. */
+static inline bool gang_is_coupled(const struct gs_problem *problem)
+{
+    return problem->n_shared > 0 || problem->n_net_cells > 0 || problem->n_distinct > 0;
+}
+/* The node of a spot, ready for a search by itself. */
+struct gs_node *gang_visit(struct gang *gang, const struct gang_choice *choice, const struct gang_spot *spot);
 static inline const struct gang_node *gang_node_of(const struct gs_node *node)
 {
     return (const struct gang_node *)(const void *)node;
@@ -201,23 +226,25 @@ struct node_finding gang_node_finding(struct gang *gang, const struct gang_kind 
 
 /* ---- gang_classes.c ---- */
 
-/* How many members of one kind fit by themselves, at most as many as it has. Only where nothing couples nodes. */
-uint32_t gang_most_by_classes(struct gang *gang, struct gs_problem *problem, size_t kind);
+/* How many members of one kind fit by themselves, at most as many as it has; gang-wide constraints aside. Where the
+ * budget ends before the answer is known, as many as surely do. */
+uint32_t gang_most_alone(struct gang *gang, const struct gang_survey *survey, size_t kind);
+uint32_t gang_most_by_classes(struct gang *gang, const struct gang_survey *survey, size_t kind);
 
 /* Decide a problem in which nothing couples nodes. */
-enum gs_outcome gang_by_classes(struct gang *gang, struct gs_problem *problem, struct gs_solution *out);
+enum gs_outcome gang_by_classes(struct gang *gang, const struct gang_survey *survey, struct gs_solution *out);
 
 /* ---- gang_plan.c ---- */
 
 /* The order in which kinds are placed: those with the most devices and the fewest nodes first. */
-void gang_order_kinds(const struct gang *gang, const struct gs_problem *problem, uint32_t *out_order);
+void gang_order_kinds(const struct gang *gang, const struct gang_survey *survey, uint32_t *out_order);
 
 /* Decide the gang on the state of gang->ledger; the placement is made when wanted. */
 enum gs_outcome gang_plan(struct gang *gang, bool wants_placement, struct placement **out);
 
 /* ---- gang_place.c ---- */
 
-struct placement *gang_place(struct gang *gang, const struct gs_problem *problem, const struct gs_solution *solution);
+struct placement *gang_place(struct gang *gang, const struct gs_solution *solution);
 
 /* ---- steer.c ---- */
 

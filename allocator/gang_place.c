@@ -36,9 +36,8 @@ static uint8_t alternative_of(const struct gang_unit *unit, uint32_t variant, ui
 }
 
 /* One allocation per claim of the unit. */
-static const struct allocation *allocations_of(struct gang *gang, const struct gs_problem *problem,
-                                               const struct gang_unit *unit, const struct gang_node *node,
-                                               const struct gs_placed *placed)
+static const struct allocation *allocations_of(struct gang *gang, const struct gang_unit *unit,
+                                               const struct gang_node *node, const struct gs_placed *placed)
 {
     const struct bench *bench = bench_for(gang, node, unit);
     struct pick *picks = arena_array(&gang->work, struct pick, placed->n_picks);
@@ -46,7 +45,6 @@ static const struct allocation *allocations_of(struct gang *gang, const struct g
     struct allocation *out = NULL;
     const char *message;
 
-    (void)problem;
     for (size_t i = 0; i < placed->n_picks; i++) {
         const struct gs_pick *pick = &placed->picks[i];
 
@@ -64,8 +62,6 @@ static const struct allocation *allocations_of(struct gang *gang, const struct g
 
 struct placing {
     struct gang *gang;
-    const struct gs_problem *problem;
-    const struct gang_node *const *nodes; /* by gs_node.index */
     const struct allocation *const *shared;
 };
 
@@ -82,10 +78,10 @@ static struct placed_claim placed_claim_of(const struct placing *p, const struct
 
 static bool place_member(const struct placing *p, const struct gs_placed *placed, struct placed_member *out)
 {
-    const struct gang_node *node = p->nodes[placed->node_index];
+    const struct gang_node *node = gang_node_of(placed->node);
     const struct gang_unit *unit = p->gang->kinds[placed->group].forms[node->gs.form];
     const struct gang_group *group = &p->gang->spec->groups[out->group];
-    const struct allocation *allocations = allocations_of(p->gang, p->problem, unit, node, placed);
+    const struct allocation *allocations = allocations_of(p->gang, unit, node, placed);
     struct placed_claim *claims = arena_array(p->gang->arena, struct placed_claim, group->n_claims + 1);
 
     if (!allocations && unit->n_claims)
@@ -135,7 +131,7 @@ static bool place_shared(struct placing *p, const struct gs_solution *solution, 
     for (size_t s = 0; s < p->gang->n_shared; s++) {
         const struct gs_placed *placed = &solution->shared[s];
 
-        all[s] = allocations_of(p->gang, p->problem, p->gang->shared[s].unit, p->nodes[placed->node_index], placed);
+        all[s] = allocations_of(p->gang, p->gang->shared[s].unit, gang_node_of(placed->node), placed);
         if (!all[s])
             return false;
         if (p->gang->shared[s].spec_index != SIZE_MAX)
@@ -147,21 +143,13 @@ static bool place_shared(struct placing *p, const struct gs_solution *solution, 
     return true;
 }
 
-struct placement *gang_place(struct gang *gang, const struct gs_problem *problem, const struct gs_solution *solution)
+struct placement *gang_place(struct gang *gang, const struct gs_solution *solution)
 {
     struct placement *out = arena_new(gang->arena, struct placement);
-    const struct gang_node **nodes;
     const struct pod_demand **demands = arena_array(gang->arena, const struct pod_demand *, gang->spec->n_groups);
     struct placed_member *members = arena_array(gang->arena, struct placed_member, solution->n_members);
-    struct placing p = {.gang = gang, .problem = problem};
-    uint32_t n_nodes = 0;
+    struct placing p = {.gang = gang};
 
-    for (size_t n = 0; n < problem->n_nodes; n++)
-        n_nodes = problem->nodes[n]->index >= n_nodes ? problem->nodes[n]->index + 1 : n_nodes;
-    nodes = arena_array(&gang->work, const struct gang_node *, n_nodes);
-    for (size_t n = 0; n < problem->n_nodes; n++)
-        nodes[problem->nodes[n]->index] = gang_node_of(problem->nodes[n]);
-    p.nodes = nodes;
     for (size_t g = 0; g < gang->spec->n_groups; g++)
         demands[g] = &gang->kinds[gang->kind_of[g]].rules.demand;
     out->demands = demands;

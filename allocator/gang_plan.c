@@ -51,99 +51,78 @@ static int compare_hardness(const void *a, const void *b)
     return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-void gang_order_kinds(const struct gang *gang, const struct gs_problem *problem, uint32_t *out_order)
+void gang_order_kinds(const struct gang *gang, const struct gang_survey *survey, uint32_t *out_order)
 {
     struct hardness kinds[GANG_MAX_KINDS];
 
     for (size_t k = 0; k < gang->n_kinds; k++) {
-        kinds[k] = (struct hardness){.kind = (uint32_t)k, .devices = devices_of(&problem->groups[k])};
-        for (size_t n = 0; n < problem->n_nodes; n++)
-            kinds[k].nodes += problem->nodes[n]->groups >> k & 1;
+        kinds[k] = (struct hardness){
+            .kind = (uint32_t)k, .devices = devices_of(&survey->problem->groups[k]), .nodes = survey->kind_nodes[k]};
     }
     qsort(kinds, gang->n_kinds, sizeof(*kinds), compare_hardness);
     for (size_t k = 0; k < gang->n_kinds; k++)
         out_order[k] = kinds[k].kind;
 }
 
-static size_t n_members(const struct gang *gang)
-{
-    size_t n = 0;
-
-    for (size_t k = 0; k < gang->n_kinds; k++)
-        n += gang->kinds[k].n_members;
-    return n;
-}
-
-static int compare_seen(const void *a, const void *b)
-{
-    const struct gs_node *x = *(struct gs_node *const *)a, *y = *(struct gs_node *const *)b;
-
-    if (x->hash.a != y->hash.a)
-        return x->hash.a < y->hash.a ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* Of nodes in equal state no more are needed than there are members. Keeps the order. */
-static void trim_nodes(struct gang *gang, struct gs_problem *problem)
-{
-    size_t most = n_members(gang), run = 0, kept = 0;
-    struct gs_node **sorted = arena_array(&gang->work, struct gs_node *, problem->n_nodes);
-    uint64_t *keep = arena_array(&gang->work, uint64_t, bitset_words(problem->n_nodes));
-
-    if (problem->n_nodes <= most)
-        return;
-    memcpy(sorted, problem->nodes, problem->n_nodes * sizeof(*sorted));
-    qsort(sorted, problem->n_nodes, sizeof(*sorted), compare_seen);
-    for (size_t i = 0; i < problem->n_nodes; i++) {
-        run = i > 0 && gs_hash_eq(sorted[i]->hash, sorted[i - 1]->hash) ? run + 1 : 0;
-        if (run < most)
-            bitset_put(keep, sorted[i]->index);
-    }
-    for (size_t i = 0; i < problem->n_nodes; i++)
-        if (bitset_has(keep, problem->nodes[i]->index))
-            problem->nodes[kept++] = problem->nodes[i];
-    problem->n_nodes = kept;
-}
-
-static enum gs_outcome search_all(struct gang *gang, struct gs_problem *problem, struct gs_solution *out)
+static enum gs_outcome search_all(struct gang *gang, const struct gang_survey *survey, struct gs_solution *out)
 {
     uint32_t counts[GANG_MAX_KINDS], order[GANG_MAX_KINDS];
     struct gs_memo *memo = gs_memo_new();
     enum gs_outcome outcome;
 
-    trim_nodes(gang, problem);
     for (size_t k = 0; k < gang->n_kinds; k++)
         counts[k] = gang->kinds[k].n_members;
-    gang_order_kinds(gang, problem, order);
-    outcome = gs_search(problem, counts, order, gang->n_kinds, memo, &gang->steps, &gang->work, out);
+    gang_order_kinds(gang, survey, order);
+    outcome = gs_search(survey->problem, counts, order, gang->n_kinds, memo, &gang->steps, &gang->work, out);
     gs_memo_free(memo);
     return outcome;
 }
 
-/* Every kind needs some node at all; this also spares the search where a name is misspelt. */
-static bool has_nodes(const struct gang *gang, const struct gs_problem *problem)
+uint32_t gang_most_alone(struct gang *gang, const struct gang_survey *survey, size_t kind)
 {
-    uint64_t all = gang->n_kinds == 64 ? UINT64_MAX : ((uint64_t)1 << gang->n_kinds) - 1, seen = 0;
+    uint32_t counts[GANG_MAX_KINDS] = {0}, order[1] = {(uint32_t)kind}, low = 0, high = gang->kinds[kind].n_members + 1;
+    struct gs_memo *memo;
 
-    for (size_t n = 0; n < problem->n_nodes; n++)
-        seen |= problem->nodes[n]->groups;
-    return (seen & all) == all;
+    if (!gang_is_coupled(survey->problem))
+        return gang_most_by_classes(gang, survey, kind);
+    memo = gs_memo_new();
+    while (high - low > 1) {
+        struct gs_solution solution;
+        struct arena_mark mark = arena_mark(&gang->work);
+
+        counts[kind] = low + (high - low) / 2;
+        if (gs_search(survey->problem, counts, order, 1, memo, &gang->steps, &gang->work, &solution) == GS_FOUND)
+            low = counts[kind];
+        else
+            high = counts[kind];
+        arena_rewind(&gang->work, mark);
+    }
+    gs_memo_free(memo);
+    return low;
+}
+
+/* Every kind needs some node at all; this also spares the search where a name is misspelt. */
+static bool has_nodes(const struct gang *gang, const struct gang_survey *survey)
+{
+    for (size_t k = 0; k < gang->n_kinds; k++)
+        if (gang->kinds[k].n_members && survey->kind_nodes[k] == 0)
+            return false;
+    return true;
 }
 
 static bool decide(struct plan *plan)
 {
     struct gang *gang = plan->gang;
     struct arena_mark mark = arena_mark(&gang->work);
-    struct gs_problem *problem = gang_problem(gang, &plan->choice);
+    struct gang_survey *survey = gang_survey(gang, &plan->choice);
     struct gs_solution solution = {0};
     enum gs_outcome outcome = GS_NONE;
 
-    if (has_nodes(gang, problem))
-        outcome = problem->n_shared == 0 && problem->n_net_cells == 0 && problem->n_distinct == 0
-                      ? gang_by_classes(gang, problem, &solution)
-                      : search_all(gang, problem, &solution);
+    if (has_nodes(gang, survey))
+        outcome = gang_is_coupled(survey->problem) ? search_all(gang, survey, &solution)
+                                                   : gang_by_classes(gang, survey, &solution);
     if (outcome == GS_FOUND && plan->wants_placement)
-        plan->placement = gang_place(gang, problem, &solution);
+        plan->placement = gang_place(gang, &solution);
     arena_rewind(&gang->work, mark);
     plan->is_undecided = plan->is_undecided || outcome == GS_BUDGET;
     return outcome == GS_FOUND;

@@ -562,7 +562,7 @@ static bool finish(struct run *r, struct member *m)
     bool found;
 
     r->placed[r->n_placed] = (struct gs_placed){
-        .group = m->group, .node_index = m->node->index, .variant = m->variant, .n_picks = r->n_picks - m->first_pick};
+        .group = m->group, .node = m->node, .variant = m->variant, .n_picks = r->n_picks - m->first_pick};
     r->placed_first[r->n_placed++] = m->first_pick;
     found = m->is_shared ? finish_shared(r, m) : next_member(r, m->position);
     r->n_placed--;

@@ -136,6 +136,7 @@ struct gs_group {
 struct gs_node {
     uint32_t id;    /* the caller's number */
     uint32_t index; /* in the problem */
+    uint32_t rank;  /* the caller's order, for ties */
     uint32_t form;
     struct gs_hash signature; /* of all that does not change, without cells */
     uint64_t groups;          /* bits: which groups its filters admit */
@@ -176,13 +177,14 @@ struct gs_pick {
     const struct gs_candidate *candidate;
 };
 struct gs_placed {
-    uint32_t group, node_index;
+    uint32_t group;
+    struct gs_node *node; /* of a shared claim: where it was tried */
     const struct gs_variant *variant;
     const struct gs_pick *picks;
     size_t n_picks;
 };
 struct gs_solution {
-    struct gs_placed *shared;  /* one per shared claim; node_index is where it was tried */
+    struct gs_placed *shared;  /* one per shared claim */
     struct gs_placed *members; /* grouped by group, in no particular order within */
     size_t n_members;
 };

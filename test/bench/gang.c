@@ -1,0 +1,196 @@
+/* bench-gang - gang plans per second on clusters of 100, 1,000 and 10,000 nodes with eight devices each.
+ *
+ * Shapes: 8 members of 8 devices, 64 of 8, 512 of 1, and two roles; plain claims, with a selector, with a constraint.
+ * The first plan after loading is cold, the median of the others warm. One line per figure: name, value, unit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "allocator/base/mem.h"
+#include "allocator/gang.h"
+
+#include "allocator/base/banned.h"
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void put(struct snapshot_builder *builder, json_t *object)
+{
+    struct error err = {0};
+
+    if (snapshot_builder_put(builder, object, &err) < 0) {
+        fprintf(stderr, "%s: %s\n", err.field, err.text);
+        exit(1);
+    }
+    json_decref(object);
+}
+
+/* ---- the cluster ---- */
+
+static json_t *device_json(int node, int d)
+{
+    return json_pack("{s:o, s:{s:{s:s}, s:{s:o}, s:{s:i}, s:{s:i}}, s:{s:{s:s}}}", "name", json_sprintf("gpu-%d", d),
+                     "attributes", "model", "string", node % 4 ? "H100" : "A100", "uuid", "string",
+                     json_sprintf("GPU-%d-%d", node, d), "numa", "int", d / 4, "index", "int", d, "capacity", "memory",
+                     "value", "80Gi");
+}
+
+static void put_node(struct snapshot_builder *builder, int n)
+{
+    json_t *devices = json_array();
+    char name[32];
+
+    snprintf(name, sizeof(name), "node-%05d", n);
+    put(builder, json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:o}}, s:{s:{s:s, s:s, s:s}, s:[{s:s, s:s}]}}", "apiVersion",
+                           "v1", "kind", "Node", "metadata", "name", name, "labels", "kubernetes.io/hostname", name,
+                           "rack", json_sprintf("r%d", n / 16), "status", "allocatable", "cpu", "128", "memory", "1Ti",
+                           "pods", "110", "conditions", "type", "Ready", "status", "True"));
+    for (int d = 0; d < 8; d++)
+        json_array_append_new(devices, device_json(n, d));
+    put(builder,
+        json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:{s:s, s:i, s:i}, s:s, s:o}}", "apiVersion", "resource.k8s.io/v1",
+                  "kind", "ResourceSlice", "metadata", "name", name, "spec", "driver", "gpu.example.com", "pool",
+                  "name", name, "generation", 1, "resourceSliceCount", 1, "nodeName", name, "devices", devices));
+}
+
+/* Claims of others hold some devices of every third node. */
+static void put_holder(struct snapshot_builder *builder, int n, int n_held)
+{
+    json_t *results = json_array();
+    char name[32], pool[32];
+
+    snprintf(name, sizeof(name), "held-%05d", n);
+    snprintf(pool, sizeof(pool), "node-%05d", n);
+    for (int d = 0; d < n_held; d++)
+        json_array_append_new(results, json_pack("{s:s, s:s, s:s, s:o}", "request", "r", "driver", "gpu.example.com",
+                                                 "pool", pool, "device", json_sprintf("gpu-%d", (n + d) % 8)));
+    put(builder,
+        json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:[]}}, s:{s:{s:{s:o}}}}", "apiVersion", "resource.k8s.io/v1", "kind",
+                  "ResourceClaim", "metadata", "name", name, "namespace", "other", "spec", "devices", "requests",
+                  "status", "allocation", "devices", "results", results));
+}
+
+static struct snapshot *cluster(int n_nodes, struct snapshot_builder **out_builder)
+{
+    struct features features = features_default(37);
+    struct snapshot_builder *builder = snapshot_builder_new(&features, false);
+
+    put(builder, json_pack("{s:s, s:s, s:{s:s}, s:{s:[{s:{s:s}}]}}", "apiVersion", "resource.k8s.io/v1", "kind",
+                           "DeviceClass", "metadata", "name", "gpu", "spec", "selectors", "cel", "expression",
+                           "device.driver == \"gpu.example.com\""));
+    for (int n = 0; n < n_nodes; n++) {
+        put_node(builder, n);
+        if (n % 3 == 0)
+            put_holder(builder, n, 1 + n / 3 % 7);
+    }
+    *out_builder = builder;
+    return snapshot_builder_build(builder);
+}
+
+/* ---- the gang ---- */
+
+struct shape {
+    const char *name;
+    int members, count;
+    const char *selector, *constraint; /* or NULL */
+    bool two_roles;
+};
+
+static const struct shape shapes[] = {
+    {"plain_8x8", 8, 8, NULL, NULL, false},
+    {"plain_64x8", 64, 8, NULL, NULL, false},
+    {"plain_512x1", 512, 1, NULL, NULL, false},
+    {"plain_64x1", 64, 1, NULL, NULL, false},
+    {"selector_64x4", 64, 4, "device.attributes[\"gpu.example.com\"].model == \"H100\"", NULL, false},
+    {"match_64x4", 64, 4, NULL, "gpu.example.com/numa", false},
+    {"roles_32x4_32x1", 32, 4, NULL, NULL, true},
+};
+
+static json_t *template_json(const struct shape *s, int count)
+{
+    json_t *exactly = json_pack("{s:s, s:i}", "deviceClassName", "gpu", "count", count), *devices;
+
+    if (s->selector)
+        json_object_set_new(exactly, "selectors", json_pack("[{s:{s:s}}]", "cel", "expression", s->selector));
+    devices = json_pack("{s:[{s:s, s:o}]}", "requests", "name", "gpu", "exactly", exactly);
+    if (s->constraint)
+        json_object_set_new(devices, "constraints", json_pack("[{s:s}]", "matchAttribute", s->constraint));
+    return json_pack("{s:s, s:s, s:{s:s}, s:{s:{s:o}}}", "apiVersion", "resource.k8s.io/v1", "kind",
+                     "ResourceClaimTemplate", "metadata", "name", "t", "spec", "spec", "devices", devices);
+}
+
+static double plan_once(const struct snapshot *snapshot, const struct gang_spec *spec)
+{
+    struct gang_result result;
+    struct arena arena;
+    struct error err = {0};
+    double start = now_ms(), took;
+
+    arena_init(&arena);
+    if (gang_fit(snapshot, spec, &arena, &result, &err) < 0) {
+        fprintf(stderr, "%s: %s\n", err.field, err.text);
+        exit(1);
+    }
+    took = now_ms() - start;
+    if (result.verdict != GANG_FITS)
+        took = -took;
+    gang_result_release(&result);
+    arena_release(&arena);
+    return took;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void bench_shape(const struct snapshot *snapshot, int n_nodes, const struct shape *shape)
+{
+    json_t *pod = json_pack("{s:{}, s:{s:[{s:s, s:{s:{s:s, s:s}}}]}}", "metadata", "spec", "containers", "name", "main",
+                            "resources", "requests", "cpu", "4", "memory", "8Gi");
+    json_t *first = template_json(shape, shape->count), *second = template_json(shape, 1);
+    struct gang_claim claims[2] = {{.pod_claim = "gpu", .source = GANG_CLAIM_OWN, .object = first, .name = "t"},
+                                   {.pod_claim = "gpu", .source = GANG_CLAIM_OWN, .object = second, .name = "u"}};
+    struct gang_group groups[2] = {{"main", (size_t)shape->members, pod, &claims[0], 1},
+                                   {"side", (size_t)shape->members, pod, &claims[1], 1}};
+    struct gang_spec spec = {.ns = "lab", .groups = groups, .n_groups = shape->two_roles ? 2 : 1, .is_brief = true};
+    double cold = plan_once(snapshot, &spec), warm[9];
+
+    for (size_t i = 0; i < ARRAY_SIZE(warm); i++)
+        warm[i] = plan_once(snapshot, &spec);
+    qsort(warm, ARRAY_SIZE(warm), sizeof(*warm), compare_double);
+    printf("gang_%s_%d_cold_ms %.3f\n", shape->name, n_nodes, cold);
+    printf("gang_%s_%d_warm_ms %.3f\n", shape->name, n_nodes, warm[ARRAY_SIZE(warm) / 2]);
+    printf("gang_%s_%d_per_second %.1f\n", shape->name, n_nodes, 1e3 / warm[ARRAY_SIZE(warm) / 2]);
+    fflush(stdout);
+    json_decref(pod);
+    json_decref(first);
+    json_decref(second);
+}
+
+int main(int argc, char **argv)
+{
+    static const int sizes[] = {100, 1000, 10000};
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        struct snapshot_builder *builder;
+        struct snapshot *snapshot;
+
+        if (argc > 1 && strtol(argv[1], NULL, 10) != sizes[i])
+            continue;
+        snapshot = cluster(sizes[i], &builder);
+        for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+            bench_shape(snapshot, sizes[i], &shapes[s]);
+        snapshot_unref(snapshot);
+        snapshot_builder_free(builder);
+    }
+    return 0;
+}
