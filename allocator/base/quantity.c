@@ -507,7 +507,7 @@ static int compare_big(const struct quantity *a, const struct quantity *b)
     return sign_a * compare_digits(&va, &vb);
 }
 
-int quantity_cmp(const struct quantity *a, const struct quantity *b)
+int quantity_cmp_any(const struct quantity *a, const struct quantity *b)
 {
     if (a->big || b->big)
         return compare_big(a, b);

@@ -46,8 +46,10 @@ struct quantity quantity_copy(const struct quantity *q, struct arena *arena);
 
 struct quantity quantity_of_int(int64_t value); /* decimal SI, scale 0 */
 
-/* -1, 0, 1: a against b, exactly. Never allocates. */
-int quantity_cmp(const struct quantity *a, const struct quantity *b);
+/* -1, 0, 1: a against b, exactly. Never allocates. Amounts of the same unit are compared in place. */
+static inline int quantity_cmp(const struct quantity *a, const struct quantity *b);
+/* The general case of quantity_cmp. */
+int quantity_cmp_any(const struct quantity *a, const struct quantity *b);
 int quantity_sign(const struct quantity *q);
 /* Whether Kubernetes would find the two equal when it compares them as structs: same number and scale, same format,
  * same remembered spelling. "1Gi" and "1024Mi" differ; amounts in the arbitrary-precision form are never identical,
@@ -76,5 +78,12 @@ double quantity_as_double(const struct quantity *q);
  * beyond the largest suffix Kubernetes prints digits without any suffix, a wrong number; here the exponent form is
  * used. */
 void quantity_format_to(const struct quantity *q, struct buf *out);
+
+static inline int quantity_cmp(const struct quantity *a, const struct quantity *b)
+{
+    if (a->scale == b->scale && !a->big && !b->big)
+        return (a->value > b->value) - (a->value < b->value);
+    return quantity_cmp_any(a, b);
+}
 
 #endif
