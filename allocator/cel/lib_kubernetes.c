@@ -28,7 +28,7 @@ static struct cel_value new_quantity(struct cel_eval *e, struct quantity q, enum
     struct quantity *place = cel_alloc(e, 1, sizeof(*place));
 
     *place = q;
-    return (struct cel_value){.kind = CEL_V_QUANTITY, .form = form, .as.quantity = place};
+    return (struct cel_value){.kind = CEL_V_QUANTITY, .form = (uint8_t)form, .as.quantity = place};
 }
 
 struct cel_value cel_fn_quantity(struct cel_eval *e, const struct cel_value *args, size_t n_args)

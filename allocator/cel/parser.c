@@ -675,9 +675,12 @@ static struct ast *parse_expr(struct parser *p)
 struct ast *cel_parse(struct str text, const struct cel_parse_options *options, struct arena *arena,
                       struct cel_diagnosis *d, uint32_t *out_n_ids)
 {
-    struct parser p = {.build = {.arena = arena, .diagnosis = d}, .text = text, .options = options};
+    struct parser p = {.build = {.arena = arena, .diagnosis = d}, .options = options};
     struct ast *root;
 
+    if (!text.ptr)
+        text = STR("");
+    p.text = text;
     if (text.len > 4 * (size_t)CEL_MAX_POINTS || utf8_count(text) > CEL_MAX_POINTS) {
         cel_diagnose(d, SIZE_MAX, "expression code point size exceeds limit: size: %zu, limit %d", utf8_count(text),
                      CEL_MAX_POINTS);

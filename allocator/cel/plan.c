@@ -36,7 +36,7 @@ static struct cel_node *new_node(struct planner *p, enum cel_op op, const struct
 {
     struct cel_node *node = arena_new(p->arena, struct cel_node);
 
-    node->op = op;
+    node->op = (uint8_t)op;
     node->id = ast->id;
     node->pos = ast->pos;
     return node;
