@@ -13,6 +13,7 @@
 #include "allocator/base/banned.h"
 
 #define MIXED_ORDERS 6
+#define LARGE_GANG   8 /* members; the first so many of a larger one are replayed where that is enough */
 
 struct replay_claim {
     const struct claim *claim;
@@ -252,6 +253,53 @@ static bool holds_in_other_orders(const struct replay *r, size_t *order)
     return true;
 }
 
+/* ---- large gangs ---- */
+
+static const struct offer *find_offer(const struct bench *bench, const struct device_result *result)
+{
+    for (size_t i = 0; i < bench->n_offers; i++)
+        if (strcmp(bench->offers[i].device->name, result->device) == 0 &&
+            strcmp(bench->offers[i].slice->pool, result->pool) == 0 &&
+            strcmp(bench->offers[i].slice->driver, result->driver) == 0)
+            return &bench->offers[i];
+    return NULL;
+}
+
+/* Whether the planned devices are told apart by an attribute from all that the node can reach, matching or not. */
+static bool plainly_identified(const struct replay *r, const struct node *node, const struct gang_unit *unit,
+                               const struct allocation *planned)
+{
+    struct arena_mark mark = arena_mark(r->arena);
+    const struct bench *bench = bench_make(unit->shape, NULL, node, r->arena);
+    bool identified = planned->only_node != NULL;
+
+    for (size_t i = 0; i < planned->n_results && identified; i++) {
+        const struct offer *offer = find_offer(bench, &planned->results[i]);
+
+        identified = offer && steer_identifies(bench, offer);
+    }
+    arena_rewind(r->arena, mark);
+    return identified;
+}
+
+static bool needs_no_full_replay(const struct replay *r, const struct placement *placement)
+{
+    if (placement->n_members <= LARGE_GANG || r->gang->n_shared > 0)
+        return false;
+    for (size_t i = 0; i < placement->n_members; i++) {
+        const struct placed_member *member = &placement->members[i];
+        const struct node *node = snapshot_find_node(r->gang->snapshot, member->node);
+        const struct gang_unit *unit =
+            r->gang->kinds[r->gang->kind_of[member->group]].forms[gang_form_of(r->gang, node->info)];
+
+        for (size_t c = 0; c < member->n_claims; c++)
+            if (member->claims[c].source != GANG_CLAIM_OWN ||
+                !plainly_identified(r, node, unit, &member->claims[c].allocation))
+                return false;
+    }
+    return true;
+}
+
 bool gang_check(struct gang *gang, struct placement *placement)
 {
     struct arena_mark mark = arena_mark(&gang->work);
@@ -259,6 +307,8 @@ bool gang_check(struct gang *gang, struct placement *placement)
     size_t *order = arena_array(r.arena, size_t, r.n_members);
     bool held, exact;
 
+    if (needs_no_full_replay(&r, placement))
+        r.n_members = LARGE_GANG;
     r.members = arena_array(r.arena, struct replay_member, r.n_members);
     prepare_shared(&r, placement);
     for (size_t i = 0; i < r.n_members; i++) {

@@ -20,16 +20,15 @@ struct known_mix {
     uint32_t counts[];
 };
 
-struct class_node { /* the first that is met is looked at; others when they are given members */
-    struct gs_hash class;
-    uint32_t rank;
+struct class_node {               /* the first that is met is looked at; others when they are given members */
     struct gs_node *node;         /* NULL: not looked at */
     const struct gang_spot *spot; /* then this */
 };
 
 struct node_class {
+    struct gs_hash hash;
     struct class_node *nodes; /* in the order of names */
-    size_t n_nodes;
+    size_t n_nodes, cap_nodes;
     struct gs_node *example;
     struct gs_memo *memo;
     struct known_mix *known;
@@ -47,8 +46,10 @@ struct by_classes {
     const struct gang_survey *survey;
     struct gs_problem *problem;
     struct arena *arena;
-    struct node_class *classes;
+    struct node_class *classes; /* in the order of their first nodes, so that hashes decide nothing */
     size_t n_classes, cap_classes;
+    uint32_t *slots; /* hash table of class index + 1 */
+    size_t n_slots;
     uint32_t *order; /* of kinds: hardest first */
     struct gs_memo *dead_ends;
     struct assigned *assigned;
@@ -58,61 +59,61 @@ struct by_classes {
 
 /* ---- classes ---- */
 
-static int compare_nodes(const void *a, const void *b)
+static void rehash(struct by_classes *s)
 {
-    const struct class_node *x = a, *y = b;
+    s->n_slots = s->n_slots ? s->n_slots * 2 : 64;
+    s->slots = mem_resize(s->slots, s->n_slots, sizeof(*s->slots));
+    memset(s->slots, 0, s->n_slots * sizeof(*s->slots));
+    for (size_t c = 0; c < s->n_classes; c++) {
+        size_t at = s->classes[c].hash.a & (s->n_slots - 1);
 
-    if (x->class.a != y->class.a)
-        return x->class.a < y->class.a ? -1 : 1;
-    if (x->class.b != y->class.b)
-        return x->class.b < y->class.b ? -1 : 1;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
+        while (s->slots[at])
+            at = (at + 1) & (s->n_slots - 1);
+        s->slots[at] = (uint32_t)(c + 1);
+    }
 }
 
-static int compare_first(const void *a, const void *b)
+static struct node_class *class_of(struct by_classes *s, struct gs_hash hash)
 {
-    uint32_t x = ((const struct node_class *)a)->nodes[0].rank, y = ((const struct node_class *)b)->nodes[0].rank;
+    size_t at;
 
-    return x < y ? -1 : x > y;
+    if ((s->n_classes + 1) * 2 > s->n_slots)
+        rehash(s);
+    for (at = hash.a & (s->n_slots - 1); s->slots[at]; at = (at + 1) & (s->n_slots - 1))
+        if (gs_hash_eq(s->classes[s->slots[at] - 1].hash, hash))
+            return &s->classes[s->slots[at] - 1];
+    mem_grow(s->classes, s->n_classes, s->cap_classes);
+    s->classes[s->n_classes] = (struct node_class){.hash = hash, .memo = gs_memo_new()};
+    s->slots[at] = (uint32_t)++s->n_classes;
+    return &s->classes[s->n_classes - 1];
 }
 
-static struct class_node *list_nodes(struct by_classes *s, size_t *out_n)
+static void add_to_class(struct by_classes *s, struct gs_hash hash, struct class_node node)
 {
-    size_t n = 0;
-    struct class_node *all = arena_array(s->arena, struct class_node, s->problem->n_nodes + s->survey->n_spots);
+    struct node_class *class = class_of(s, hash);
 
-    for (size_t i = 0; i < s->problem->n_nodes; i++)
-        all[n++] = (struct class_node){
-            .class = s->problem->nodes[i]->hash, .rank = s->problem->nodes[i]->rank, .node = s->problem->nodes[i]};
-    for (size_t i = 0; i < s->survey->n_spots; i++)
-        all[n++] = (struct class_node){
-            .class = s->survey->spots[i].class, .rank = s->survey->spots[i].rank, .spot = &s->survey->spots[i]};
-    if (n > 1)
-        qsort(all, n, sizeof(*all), compare_nodes);
-    *out_n = n;
-    return all;
+    mem_grow(class->nodes, class->n_nodes, class->cap_nodes);
+    class->nodes[class->n_nodes++] = node;
+    if (!class->example)
+        class->example = node.node;
 }
 
-/* Classes in the order of their first node, so that hashes decide nothing. */
+/* Nodes and spots both come in the order of names. */
 static void find_classes(struct by_classes *s)
 {
-    size_t n;
-    struct class_node *all = list_nodes(s, &n);
+    const struct gang_survey *survey = s->survey;
+    size_t n = 0, p = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        struct node_class *class;
+    while (n < s->problem->n_nodes || p < survey->n_spots) {
+        struct gs_node *node = n < s->problem->n_nodes ? s->problem->nodes[n] : NULL;
+        const struct gang_spot *spot = p < survey->n_spots ? &survey->spots[p] : NULL;
+        bool is_node = node && (!spot || node->rank < spot->rank);
 
-        if (i == 0 || !gs_hash_eq(all[i].class, all[i - 1].class)) {
-            mem_grow(s->classes, s->n_classes, s->cap_classes);
-            s->classes[s->n_classes++] = (struct node_class){.nodes = &all[i], .memo = gs_memo_new()};
-        }
-        class = &s->classes[s->n_classes - 1];
-        class->n_nodes++;
-        if (!class->example)
-            class->example = all[i].node;
+        add_to_class(s, is_node ? node->hash : spot->class,
+                     is_node ? (struct class_node){.node = node} : (struct class_node){.spot = spot});
+        n += is_node;
+        p += !is_node;
     }
-    if (s->n_classes > 1)
-        qsort(s->classes, s->n_classes, sizeof(*s->classes), compare_first);
     for (size_t c = 0; c < s->n_classes; c++) {
         s->classes[c].most = arena_array(s->arena, uint32_t, s->problem->n_groups);
         for (size_t k = 0; k < s->problem->n_groups; k++)
@@ -477,8 +478,11 @@ static void order_kinds(struct by_classes *s)
 
 static void release(struct by_classes *s)
 {
-    for (size_t c = 0; c < s->n_classes; c++)
+    for (size_t c = 0; c < s->n_classes; c++) {
         gs_memo_free(s->classes[c].memo);
+        free(s->classes[c].nodes);
+    }
+    free(s->slots);
     gs_memo_free(s->dead_ends);
     free(s->classes);
     free(s->assigned);

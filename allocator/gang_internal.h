@@ -252,6 +252,9 @@ struct placement *gang_place(struct gang *gang, const struct gs_solution *soluti
  * the planned devices only. NULL when `object` is no claim. */
 json_t *steer_claim(const struct snapshot *snapshot, const struct node *node, const json_t *object,
                     const struct allocation *allocation, bool *out_exact);
+/* Whether one attribute tells the offer's device from all others of its driver on the bench. One attribute must serve
+ * all devices of a request: it is the first by preference that is there. */
+bool steer_identifies(const struct bench *bench, const struct offer *offer);
 
 /* ---- gang_check.c ---- */
 

@@ -347,6 +347,29 @@ static bool narrow(struct steering *s, size_t request, const char *sub, struct b
     return n_clauses > 0;
 }
 
+/* By one of the attributes that drivers publish for this: whoever has it has it on all devices, so that it serves all
+ * of a request. */
+bool steer_identifies(const struct bench *bench, const struct offer *offer)
+{
+    for (size_t w = 0; w < ARRAY_SIZE(identifying); w++) {
+        const struct attribute *own = attribute_of(offer->device, identifying[w]);
+        bool unique = own && is_usable(own) && own->kind != CEL_ATTR_BOOL;
+
+        for (size_t i = 0; i < bench->n_offers && unique; i++) {
+            const struct offer *other = &bench->offers[i];
+            const struct attribute *theirs = other == offer || other->slice->driver != offer->slice->driver
+                                                 ? NULL
+                                                 : attribute_of(other->device, identifying[w]);
+
+            if (other != offer && other->slice->driver == offer->slice->driver)
+                unique = theirs && !same_value(own, theirs);
+        }
+        if (unique)
+            return true;
+    }
+    return false;
+}
+
 /* ---- the spec ---- */
 
 static const json_t *spec_of(const json_t *object)
