@@ -312,6 +312,7 @@ static int put_node(struct snapshot_builder *b, const json_t *object, struct err
     struct node_entry *node;
 
     atomic_init(&info->refs, 1);
+    arena_reserve(&info->arena, 512);
     if (node_info_parse(object, &load, info, err) < 0) {
         node_info_unref(info);
         return -1;
@@ -404,6 +405,7 @@ static int put_pod(struct snapshot_builder *b, const json_t *object, struct erro
         return 0;
     }
     pod = mem_new(struct pod_entry);
+    arena_reserve(&pod->arena, 512);
     if (pod_demand_parse(spec, cache_symbols(b->cache), &pod->arena, &pod->demand, err) < 0) {
         arena_release(&pod->arena);
         free(pod);
@@ -510,6 +512,7 @@ static int put_claim(struct snapshot_builder *b, const json_t *object, struct er
     BUF key = {0};
 
     atomic_init(&claim->refs, 1);
+    arena_reserve(&claim->arena, 768);
     if (cluster_claim_parse(object, &load, claim, err) < 0) {
         cluster_claim_unref(claim);
         return -1;

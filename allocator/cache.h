@@ -41,12 +41,15 @@ struct memo;
 struct memo *cache_memo(struct cache *cache, struct digest question);
 void memo_unref(struct memo *memo);
 
-/* A remembered choice: a pick with the offer's position on the bench and the device itself. */
+/* A remembered choice: a pick with the offer's position on the bench, the device itself, and its part of the result, so
+ * that an answer known already touches little memory. */
 struct memo_pick {
     struct pick pick;
     const struct slice *slice;
     const struct pool *pool;
-    uint32_t index; /* of the device in the pool */
+    uint32_t index;              /* of the device in the pool */
+    struct device_result result; /* without what comes from the claim */
+    bool pins;                   /* usable on this node only */
 };
 struct memo_answer {
     enum predict_verdict verdict; /* ALLOCATED or NO_FIT; others are not remembered */

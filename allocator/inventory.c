@@ -13,7 +13,7 @@
 static void change_consumed(struct device_use *use, const struct device *device, const struct held_device *held,
                             int sign, struct arena *arena)
 {
-    struct quantity *row = arena_array(arena, struct quantity, device->n_capacities + 1);
+    struct quantity *row = arena_array(arena, struct quantity, device->n_capacities);
 
     for (size_t i = 0; i < device->n_capacities; i++) {
         row[i] = use->consumed ? use->consumed[i] : quantity_of_int(0);
@@ -101,7 +101,7 @@ static void apply_holding(struct pool *pool, struct device_use *use, const struc
 
 static void apply_holdings(struct pool *pool, const struct holding *holdings, size_t n, bool consumable)
 {
-    struct device_use *use = arena_array(&pool->arena, struct device_use, pool->n_devices + 1);
+    struct device_use *use = arena_array(&pool->arena, struct device_use, pool->n_devices);
     struct name_index index;
 
     pool->use = use;
@@ -160,7 +160,7 @@ static void list_slices(struct pool *pool, struct slice *const *slices, size_t n
 
 static struct pool_device *list_devices(struct pool *pool)
 {
-    struct pool_device *devices = arena_array(&pool->arena, struct pool_device, pool->n_devices + 1);
+    struct pool_device *devices = arena_array(&pool->arena, struct pool_device, pool->n_devices);
     size_t n = 0;
 
     for (size_t i = 0; i < pool->n_slices; i++)
@@ -207,6 +207,7 @@ struct pool *pool_make(struct slice *const *slices, size_t n_slices, const struc
     struct pool_device *devices;
 
     atomic_init(&pool->refs, 1);
+    arena_reserve(&pool->arena, 768);
     pool->stamp = stamp;
     pool->slot = slot;
     list_slices(pool, slices, n_slices);
@@ -221,7 +222,7 @@ struct pool *pool_make(struct slice *const *slices, size_t n_slices, const struc
 
 static void copy_use(struct pool *pool, const struct device_use *from)
 {
-    struct device_use *use = arena_array(&pool->arena, struct device_use, pool->n_devices + 1);
+    struct device_use *use = arena_array(&pool->arena, struct device_use, pool->n_devices);
 
     for (size_t i = 0; i < pool->n_devices; i++) {
         size_t n = pool->devices[i].device->n_capacities;
@@ -230,7 +231,7 @@ static void copy_use(struct pool *pool, const struct device_use *from)
         use[i] = from[i];
         if (!from[i].consumed)
             continue;
-        row = arena_array(&pool->arena, struct quantity, n + 1);
+        row = arena_array(&pool->arena, struct quantity, n);
         for (size_t k = 0; k < n; k++)
             row[k] = quantity_copy(&from[i].consumed[k], &pool->arena);
         use[i].consumed = row;
@@ -245,6 +246,7 @@ struct pool *pool_with_use(const struct pool *old, const struct device_use *use,
     struct pool_device *devices;
 
     atomic_init(&pool->refs, 1);
+    arena_reserve(&pool->arena, 768);
     pool->stamp = stamp;
     pool->slot = old->slot;
     list_slices(pool, old->slices, old->n_slices);
@@ -330,11 +332,12 @@ struct node *node_make(struct node_info *info, const uint32_t *pools, size_t n_p
     uint32_t *slots;
 
     atomic_init(&node->refs, 1);
+    arena_reserve(&node->arena, 128);
     atomic_fetch_add_explicit(&info->refs, 1, memory_order_relaxed);
     node->info = info;
     node->stamp = stamp;
     node->slot = slot;
-    slots = arena_array(&node->arena, uint32_t, n_pools + 1);
+    slots = arena_array(&node->arena, uint32_t, n_pools);
     if (n_pools)
         memcpy(slots, pools, n_pools * sizeof(*slots));
     node->pools = slots;

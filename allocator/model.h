@@ -53,7 +53,7 @@ static inline bool digest_eq(struct digest a, struct digest b)
 /* Attributes of devices and their values; a scalar is a list of one with is_list false. */
 struct attribute {
     const char *key; /* symbol, as published: "model" or "gpu.example.com/model" */
-    enum cel_attribute_kind kind;
+    enum cel_attribute_kind kind : 8;
     bool is_list;
     uint32_t n_values;
     uint64_t hash; /* of kind, is_list and values */

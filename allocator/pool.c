@@ -135,7 +135,7 @@ static enum classified classify(struct building *b)
         return COMPLETE;
     if (v->behaviour->uses_incomplete)
         return INCOMPLETE;
-    b->rest = arena_array(v->arena, uint32_t, v->pool->n_slices + 1);
+    b->rest = arena_array(v->arena, uint32_t, v->pool->n_slices);
     for (uint32_t i = 0; i < v->pool->n_slices; i++) {
         const struct slice *slice = v->pool->slices[i];
 
@@ -343,7 +343,7 @@ static void list_devices(struct building *b)
 {
     struct viewing *v = b->v;
     struct pool_view *view = b->view;
-    uint32_t *devices = arena_array(v->arena, uint32_t, n_devices_of(v, v->list, v->n_list) + 1);
+    uint32_t *devices = arena_array(v->arena, uint32_t, n_devices_of(v, v->list, v->n_list));
     uint32_t *counted = b->n_rest ? arena_array(v->arena, uint32_t, n_devices_of(v, b->rest, b->n_rest) + 1) : NULL;
 
     for (size_t i = 0; i < v->n_list; i++)
@@ -397,8 +397,8 @@ const struct pool_view *pool_view_make(const struct pool *pool, const struct nod
     struct building b = {.v = &v};
     uint32_t first = 0;
 
-    v.list = arena_array(arena, uint32_t, pool->n_slices + 1);
-    v.first_device = arena_array(arena, uint32_t, pool->n_slices + 1);
+    v.list = arena_array(arena, uint32_t, pool->n_slices);
+    v.first_device = arena_array(arena, uint32_t, pool->n_slices);
     for (size_t i = 0; i < pool->n_slices; i++) {
         v.first_device[i] = first;
         first += (uint32_t)pool->slices[i]->n_devices;

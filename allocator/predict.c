@@ -26,56 +26,40 @@ static void fail(struct prediction *out, enum predict_verdict verdict, const cha
     *out = (struct prediction){.verdict = verdict, .message = message, .steps = steps};
 }
 
-static void give(struct shape *shape, const struct node *node, const struct chosen *chosen, size_t n, uint64_t steps,
-                 struct arena *arena, struct prediction *out)
-{
-    const char *message = NULL;
-
-    *out = (struct prediction){.verdict = PREDICT_ALLOCATED, .n_allocations = shape->n_claims, .steps = steps};
-    if (allocations_build(shape, node, chosen, n, arena, &out->allocations, &message) < 0)
-        fail(out, PREDICT_FATAL, message, steps);
-}
-
 static void give_remembered(struct shape *shape, const struct node *node, const struct memo_answer *answer,
                             struct arena *arena, struct prediction *out)
 {
-    struct chosen *chosen = arena_array(arena, struct chosen, answer->n_picks + 1);
+    const char *message = NULL;
 
     if (answer->verdict == PREDICT_NO_FIT) {
         fail(out, PREDICT_NO_FIT, "cannot allocate all claims", answer->steps);
         return;
     }
-    for (size_t i = 0; i < answer->n_picks; i++) {
-        const struct memo_pick *pick = &answer->picks[i];
-
-        chosen[i] = (struct chosen){pick->slice,      pick->pool,         pick->index,
-                                    pick->pick.claim, pick->pick.request, pick->pick.alternative};
-    }
-    give(shape, node, chosen, answer->n_picks, answer->steps, arena, out);
+    *out = (struct prediction){.verdict = PREDICT_ALLOCATED, .n_allocations = shape->n_claims, .steps = answer->steps};
+    if (allocations_build(shape, node, answer->picks, answer->n_picks, arena, &out->allocations, &message) < 0)
+        fail(out, PREDICT_FATAL, message, answer->steps);
 }
 
 /* The picks of an answer on this bench. */
-static struct memo_answer locate(const struct bench *bench, enum predict_verdict verdict, const struct pick *picks,
-                                 size_t n, uint64_t steps, struct arena *arena)
+static struct memo_answer locate(const struct shape *shape, const struct bench *bench, enum predict_verdict verdict,
+                                 const struct pick *picks, size_t n, uint64_t steps, struct arena *arena)
 {
-    struct memo_pick *located = arena_array(arena, struct memo_pick, n + 1);
+    struct memo_pick *located = arena_array(arena, struct memo_pick, n);
 
-    for (size_t i = 0; i < n; i++) {
-        const struct offer *offer = &bench->offers[picks[i].offer];
-
-        located[i] = (struct memo_pick){picks[i], offer->slice, offer->view->pool, offer->index};
-    }
+    for (size_t i = 0; i < n; i++)
+        pick_describe(shape, bench, &picks[i], &located[i]);
     return (struct memo_answer){verdict, (uint32_t)n, steps, located};
 }
 
 /* An answer that a node with the same signature gave, moved to this bench. */
-static struct memo_answer transfer(const struct bench *bench, const struct memo_answer *alike, struct arena *arena)
+static struct memo_answer transfer(const struct shape *shape, const struct bench *bench,
+                                   const struct memo_answer *alike, struct arena *arena)
 {
     struct pick *picks = arena_array(arena, struct pick, alike->n_picks + 1);
 
     for (size_t i = 0; i < alike->n_picks; i++)
         picks[i] = alike->picks[i].pick;
-    return locate(bench, alike->verdict, picks, alike->n_picks, alike->steps, arena);
+    return locate(shape, bench, alike->verdict, picks, alike->n_picks, alike->steps, arena);
 }
 
 /* ---- search, with and without the cache ---- */
@@ -119,7 +103,8 @@ static void remember(struct shape *shape, const struct bench *bench, struct dige
 
     if (answer->verdict != PREDICT_ALLOCATED && answer->verdict != PREDICT_NO_FIT)
         return;
-    located = locate(bench, answer->verdict, answer->solution.picks, answer->solution.n_picks, answer->steps, arena);
+    located =
+        locate(shape, bench, answer->verdict, answer->solution.picks, answer->solution.n_picks, answer->steps, arena);
     memo_put(shape->memo, bench->node->slot, state, &located);
     if (answer->steps >= WORTH_A_SIGNATURE)
         memo_put_alike(shape->memo, bench_signature(shape, bench, NULL), &located);
@@ -134,7 +119,7 @@ static void predict_anew(struct shape *shape, const struct node *node, struct di
     struct search_answer answer;
 
     if (shape->costly && memo_find_alike(shape->memo, bench_signature(shape, bench, NULL), arena, &alike)) {
-        struct memo_answer here = transfer(bench, &alike, arena);
+        struct memo_answer here = transfer(shape, bench, &alike, arena);
 
         memo_put(shape->memo, node->slot, state, &here);
         give_remembered(shape, node, &here, arena, out);

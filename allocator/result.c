@@ -30,33 +30,39 @@ static void add_consumed(struct shape *shape, const struct ask *ask, const struc
     out->n_consumed = device->n_capacities;
 }
 
-static struct device_result result_of(struct shape *shape, const struct chosen *chosen, const struct ask *ask,
-                                      const char *name, struct arena *arena)
+void pick_describe(const struct shape *shape, const struct bench *bench, const struct pick *pick, struct memo_pick *out)
 {
     const struct behaviour *behaviour = shape->behaviour;
-    const struct device *device = chosen->pool->devices[chosen->index].device;
-    struct device_result result = {
-        .request = name,
-        .driver = chosen->slice->driver,
-        .pool = chosen->slice->pool,
-        .device = device->name,
-        .admin_access = ask->ask->admin_access,
-        .is_share = device->multi && feature_on(shape->features, FEATURE_CONSUMABLE_CAPACITY),
-    };
+    const struct offer *offer = &bench->offers[pick->offer];
+    const struct device *device = offer->device;
+    const char *name = offer->slice->per_device ? device->node_name : offer->slice->node_name;
 
-    if (behaviour->copies_tolerations) {
-        result.tolerations = ask->ask->tolerations;
-        result.n_tolerations = ask->ask->n_tolerations;
-    }
+    *out = (struct memo_pick){.pick = *pick, .slice = offer->slice, .pool = offer->view->pool, .index = offer->index};
+    out->pins = name || (device->binds_to_node && behaviour->binds_to_node);
+    out->result.driver = offer->slice->driver;
+    out->result.pool = offer->slice->pool;
+    out->result.device = device->name;
+    out->result.is_share = device->multi && feature_on(shape->features, FEATURE_CONSUMABLE_CAPACITY);
     if (behaviour->binding_and_status) {
-        result.binding_conditions = device->binding;
-        result.binding_failure_conditions = device->binding_failure;
+        out->result.binding_conditions = device->binding;
+        out->result.binding_failure_conditions = device->binding_failure;
     }
     if (behaviour->variant == VARIANT_EXPERIMENTAL && feature_on(shape->features, FEATURE_OPTIONAL_NODE_OPERATIONS))
-        result.skip_node_operations = chosen->slice->skip_node_operations;
-    if (result.is_share)
-        add_consumed(shape, ask, device, arena, &result);
-    return result;
+        out->result.skip_node_operations = offer->slice->skip_node_operations;
+}
+
+static void finish_result(struct shape *shape, const struct memo_pick *pick, const struct ask *ask, const char *name,
+                          struct arena *arena, struct device_result *out)
+{
+    *out = pick->result;
+    out->request = name;
+    out->admin_access = ask->ask->admin_access;
+    if (shape->behaviour->copies_tolerations) {
+        out->tolerations = ask->ask->tolerations;
+        out->n_tolerations = ask->ask->n_tolerations;
+    }
+    if (out->is_share)
+        add_consumed(shape, ask, pick->pool->devices[pick->index].device, arena, out);
 }
 
 /* ---- 5.2: config ---- */
@@ -213,27 +219,26 @@ static void merge(const struct requirement **list, size_t *n, const struct requi
 }
 
 /* Returns 0, or -1 for a selector with several terms. */
-static int add_selector(struct shape *shape, const struct node *node, const struct chosen *chosen, size_t n,
-                        struct arena *arena, struct allocation *out, const char **out_message)
+static int add_selector(const struct node *node, const struct memo_pick *picks, size_t n, struct arena *arena,
+                        struct allocation *out, const char **out_message)
 {
     struct selector_term term = {0};
     struct node_selector *selector;
 
     for (size_t i = 0; i < n; i++) {
-        const struct slice *slice = chosen[i].slice;
-        const struct device *device = chosen[i].pool->devices[chosen[i].index].device;
-        const char *name = slice->per_device ? device->node_name : slice->node_name;
-        const struct node_selector *more = slice->per_device ? device->selector : slice->selector;
+        const struct node_selector *more;
 
-        if (name || (device->binds_to_node && shape->behaviour->binds_to_node)) {
+        if (picks[i].pins) {
             out->only_node = node->info->name;
             return 0;
         }
+        more = picks[i].slice->per_device ? picks[i].pool->devices[picks[i].index].device->selector
+                                          : picks[i].slice->selector;
         if (!more || !more->n_terms)
             continue;
         if (more->n_terms > 1) {
             *out_message = arena_printf(arena, "node selector of slice %s has %zu terms, only one is supported",
-                                        slice->name, more->n_terms);
+                                        picks[i].slice->name, more->n_terms);
             return -1;
         }
         merge(&term.fields, &term.n_fields, more->terms[0].fields, more->terms[0].n_fields, arena);
@@ -250,40 +255,41 @@ static int add_selector(struct shape *shape, const struct node *node, const stru
 
 /* ---- all together ---- */
 
-static int build_claim(struct shape *shape, const struct node *node, size_t claim, const struct chosen *chosen,
+static int build_claim(struct shape *shape, const struct node *node, size_t claim, const struct memo_pick *picks,
                        size_t n, struct arena *arena, struct allocation *out, const char **out_message)
 {
-    struct device_result *results = arena_array(arena, struct device_result, n + 1);
-    size_t *alternatives = arena_array(arena, size_t, shape->claims[claim].n_requests + 1);
+    struct device_result *results = arena_array(arena, struct device_result, n);
+    size_t *alternatives = arena_array(arena, size_t, shape->claims[claim].n_requests);
     const char *name = NULL;
 
     for (size_t i = 0; i < n; i++) {
-        const struct request *request = &shape->claims[claim].requests[chosen[i].request];
-        const struct ask *ask = &shape->asks[request->first_ask + chosen[i].alternative];
+        const struct pick *pick = &picks[i].pick;
+        const struct ask *ask =
+            &shape->asks[shape->claims[claim].requests[pick->request].first_ask + pick->alternative];
 
-        if (!i || chosen[i].request != chosen[i - 1].request)
+        if (!i || pick->request != picks[i - 1].pick.request)
             name = request_name(shape, ask, arena);
-        alternatives[chosen[i].request] = chosen[i].alternative;
-        results[i] = result_of(shape, &chosen[i], ask, name, arena);
+        alternatives[pick->request] = pick->alternative;
+        finish_result(shape, &picks[i], ask, name, arena, &results[i]);
     }
     out->results = results;
     out->n_results = n;
     add_config(shape, claim, alternatives, arena, out);
-    return add_selector(shape, node, chosen, n, arena, out, out_message);
+    return add_selector(node, picks, n, arena, out, out_message);
 }
 
-int allocations_build(struct shape *shape, const struct node *node, const struct chosen *chosen, size_t n,
+int allocations_build(struct shape *shape, const struct node *node, const struct memo_pick *picks, size_t n,
                       struct arena *arena, struct allocation **out, const char **out_message)
 {
-    struct allocation *allocations = arena_array(arena, struct allocation, shape->n_claims + 1);
+    struct allocation *allocations = arena_array(arena, struct allocation, shape->n_claims);
     size_t at = 0;
 
     for (size_t i = 0; i < shape->n_claims; i++) {
         size_t end = at;
 
-        while (end < n && chosen[end].claim == i)
+        while (end < n && picks[end].pick.claim == i)
             end++;
-        if (build_claim(shape, node, i, chosen + at, end - at, arena, &allocations[i], out_message) < 0) {
+        if (build_claim(shape, node, i, picks + at, end - at, arena, &allocations[i], out_message) < 0) {
             *out_message = arena_printf(arena, "claim %s: %s", shape->claims[i].claim->name, *out_message);
             return -1;
         }
@@ -296,16 +302,11 @@ int allocations_build(struct shape *shape, const struct node *node, const struct
 int solution_allocations(struct shape *shape, const struct bench *bench, const struct solution *solution,
                          struct arena *arena, struct allocation **out, const char **out_message)
 {
-    struct chosen *chosen = arena_array(arena, struct chosen, solution->n_picks + 1);
+    struct memo_pick *picks = arena_array(arena, struct memo_pick, solution->n_picks);
 
-    for (size_t i = 0; i < solution->n_picks; i++) {
-        const struct pick *pick = &solution->picks[i];
-        const struct offer *offer = &bench->offers[pick->offer];
-
-        chosen[i] = (struct chosen){offer->slice, offer->view->pool, offer->index,
-                                    pick->claim,  pick->request,     pick->alternative};
-    }
-    return allocations_build(shape, bench->node, chosen, solution->n_picks, arena, out, out_message);
+    for (size_t i = 0; i < solution->n_picks; i++)
+        pick_describe(shape, bench, &solution->picks[i], &picks[i]);
+    return allocations_build(shape, bench->node, picks, solution->n_picks, arena, out, out_message);
 }
 
 /* ---- JSON ---- */

@@ -100,13 +100,11 @@ void constraint_remove(struct constraint *constraints, size_t i, const char *req
 
 /* ---- result.c ---- */
 
-struct chosen {
-    const struct slice *slice;
-    const struct pool *pool;
-    uint32_t index; /* in the pool */
-    size_t claim, request, alternative;
-};
-int allocations_build(struct shape *shape, const struct node *node, const struct chosen *chosen, size_t n,
+/* The part of a pick's result that only the device decides, and whether it pins the allocation to its node. */
+void pick_describe(const struct shape *shape, const struct bench *bench, const struct pick *pick,
+                   struct memo_pick *out);
+/* The allocations of picks in the order of the search. Returns 0, or -1 with words. */
+int allocations_build(struct shape *shape, const struct node *node, const struct memo_pick *picks, size_t n,
                       struct arena *arena, struct allocation **out, const char **out_message);
 
 #endif

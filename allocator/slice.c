@@ -69,7 +69,7 @@ static int attribute_list(const json_t *json, const struct attribute_field *fiel
         return error_field(err, field->field, "must be a list");
     if (json_array_size(json) > MAX_ENTRIES)
         return error_field(err, field->field, "has too many values");
-    values = arena_array(arena, union cel_attribute_value, json_array_size(json) + 1);
+    values = arena_array(arena, union cel_attribute_value, json_array_size(json));
     for (size_t i = 0; i < json_array_size(json); i++)
         if (attribute_value(json_array_get(json, i), field->kind, arena, &values[i], err) < 0)
             return error_in(err, "%s[%zu]", field->field, i);
@@ -166,7 +166,7 @@ static int read_attributes(const json_t *json, const struct load *load, struct d
         return -1;
     if (json_object_size(map) > MAX_ENTRIES)
         return error_field(err, "attributes", "has too many entries");
-    attributes = arena_array(load->arena, struct attribute, json_object_size(map) + 1);
+    attributes = arena_array(load->arena, struct attribute, json_object_size(map));
     json_object_foreach((json_t *)map, key, value)
     {
         if (attribute_parse(key, value, load, &attributes[n++], err) < 0)
@@ -198,7 +198,7 @@ static int read_valid_values(const json_t *json, struct arena *arena, struct req
         return -1;
     if (json_array_size(array) > MAX_ENTRIES)
         return error_field(err, "validValues", "has too many entries");
-    values = arena_array(arena, struct quantity, json_array_size(array) + 1);
+    values = arena_array(arena, struct quantity, json_array_size(array));
     for (size_t i = 0; i < json_array_size(array); i++)
         if (read_quantity(json_array_get(array, i), arena, &values[i], err) < 0)
             return error_in(err, "validValues[%zu]", i);
@@ -318,7 +318,7 @@ static int read_capacities(const json_t *json, const struct load *load, struct d
         return -1;
     if (json_object_size(map) > MAX_ENTRIES)
         return error_field(err, "capacity", "has too many entries");
-    capacities = arena_array(load->arena, struct capacity, json_object_size(map) + 1);
+    capacities = arena_array(load->arena, struct capacity, json_object_size(map));
     json_object_foreach((json_t *)map, key, value)
     {
         if (capacity_parse(key, value, load, &capacities[n++], err) < 0)
@@ -349,7 +349,7 @@ static int read_counters(const json_t *json, const struct load *load, const stru
         return -1;
     if (json_object_size(map) > MAX_ENTRIES)
         return error_field(err, "counters", "has too many entries");
-    counters = arena_array(load->arena, struct counter, json_object_size(map) + 1);
+    counters = arena_array(load->arena, struct counter, json_object_size(map));
     json_object_foreach((json_t *)map, name, value)
     {
         const json_t *amount = json_is_object(value) ? member(value, "value") : NULL;
@@ -393,7 +393,7 @@ static int read_consumptions(const json_t *json, const struct load *load, struct
         return -1;
     if (json_array_size(array) > MAX_ENTRIES)
         return error_field(err, "consumesCounters", "has too many entries");
-    consumes = arena_array(load->arena, struct consumption, json_array_size(array) + 1);
+    consumes = arena_array(load->arena, struct consumption, json_array_size(array));
     for (size_t i = 0; i < json_array_size(array); i++)
         if (consumption_parse(json_array_get(array, i), load, &consumes[i], err) < 0)
             return error_in(err, "consumesCounters[%zu]", i);
@@ -411,7 +411,7 @@ static int read_counter_sets(const json_t *spec, const struct load *load, struct
         return -1;
     if (json_array_size(array) > MAX_ENTRIES)
         return error_field(err, "sharedCounters", "has too many entries");
-    sets = arena_array(load->arena, struct counter_set, json_array_size(array) + 1);
+    sets = arena_array(load->arena, struct counter_set, json_array_size(array));
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *item = json_array_get(array, i);
 
@@ -506,7 +506,7 @@ static int read_devices(const json_t *spec, const struct load *load, struct slic
         return -1;
     if (json_array_size(array) > MAX_DEVICES)
         return error_field(err, "devices", "has too many entries");
-    devices = arena_array(load->arena, struct device, json_array_size(array) + 1);
+    devices = arena_array(load->arena, struct device, json_array_size(array));
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (device_parse(json_array_get(array, i), load, &devices[i], err) < 0)
             return error_in(err, "devices[%zu]", i);
@@ -548,6 +548,52 @@ static int spec_parse(const json_t *spec, const struct load *load, struct slice 
     return 0;
 }
 
+/* ---- memory: 10,000 slices are in it at once, so each takes one chunk of about its size ---- */
+
+static size_t attributes_need(const json_t *map)
+{
+    size_t need = json_object_size(map) * sizeof(struct attribute);
+    const json_t *attribute, *value;
+    const char *key;
+
+    json_object_foreach((json_t *)map, key, attribute)
+    {
+        const char *field;
+
+        json_object_foreach((json_t *)attribute, field, value)
+        {
+            need += json_is_string(value) ? json_string_length(value) + 1 : 0;
+            need += json_array_size(value) * (sizeof(union cel_attribute_value) + 16);
+        }
+    }
+    return need;
+}
+
+static size_t device_need(const json_t *device)
+{
+    const json_t *basic = member(device, "basic"), *json = basic ? basic : device, *item;
+    size_t need = sizeof(struct device) + 32 + attributes_need(member(json, "attributes")), i;
+    const char *key;
+
+    json_object_foreach((json_t *)member(json, "capacity"), key, item) need +=
+        sizeof(struct capacity) + (member(item, "requestPolicy") ? sizeof(struct request_policy) : 0);
+    json_array_foreach(member(json, "consumesCounters"), i, item) need +=
+        sizeof(struct consumption) + 32 + json_object_size(member(item, "counters")) * (sizeof(struct counter) + 16);
+    need += json_array_size(member(json, "taints")) * (sizeof(struct taint) + 64);
+    return need + json_array_size(member(json, "bindingConditions")) * 64;
+}
+
+static size_t memory_need(const json_t *object)
+{
+    const json_t *spec = member(object, "spec"), *item;
+    size_t need = 512, i;
+
+    json_array_foreach(member(spec, "devices"), i, item) need += device_need(item);
+    json_array_foreach(member(spec, "sharedCounters"), i, item) need +=
+        sizeof(struct counter_set) + 32 + json_object_size(member(item, "counters")) * (sizeof(struct counter) + 16);
+    return need;
+}
+
 int slice_parse(const json_t *object, const struct load *outer, struct slice **out, struct error *err)
 {
     CLEANUP(slice) *slice = mem_new(struct slice);
@@ -556,6 +602,7 @@ int slice_parse(const json_t *object, const struct load *outer, struct slice **o
 
     atomic_init(&slice->refs, 1);
     load.arena = &slice->arena;
+    arena_reserve(load.arena, memory_need(object));
     if (read_name(object, load.arena, &slice->name, err) < 0 || read_object(object, "spec", &spec, err) < 0)
         return -1;
     if (spec_parse(spec, &load, slice, err) < 0 || (load.validate && slice_check(slice, &load, err) < 0))

@@ -42,6 +42,23 @@ void arena_release(struct arena *arena)
     arena_init(arena);
 }
 
+static struct arena_chunk *chunk_new(size_t size)
+{
+    struct arena_chunk *chunk = aligned_alloc(64, (sizeof(*chunk) + size + 63) & ~(size_t)63);
+
+    INVARIANT(chunk != NULL);
+    chunk->next = NULL;
+    chunk->size = size;
+    chunk->used = 0;
+    return chunk;
+}
+
+void arena_reserve(struct arena *arena, size_t bytes)
+{
+    INVARIANT(!arena->chunks && bytes < SIZE_MAX / 4);
+    arena->chunks = chunk_new(bytes);
+}
+
 /* A chunk with room for `need` bytes: the first spare one if it is large enough, else a new one, twice the last. */
 static struct arena_chunk *chunk_for(struct arena *arena, size_t need)
 {
@@ -57,11 +74,7 @@ static struct arena_chunk *chunk_for(struct arena *arena, size_t need)
         size = (size_t)1 << 22;
     if (size < need)
         size = need;
-    chunk = aligned_alloc(64, (sizeof(*chunk) + size + 63) & ~(size_t)63);
-    INVARIANT(chunk != NULL);
-    chunk->size = size;
-    chunk->used = 0;
-    return chunk;
+    return chunk_new(size);
 }
 
 void *arena_alloc(struct arena *arena, size_t size, size_t align)

@@ -31,6 +31,10 @@ void arena_init(struct arena *arena);
 /* Free everything; the arena is empty and usable again. */
 void arena_release(struct arena *arena);
 
+/* Make the first chunk of an empty arena hold `bytes` and no more: for many small arenas, or one whose size is known.
+ * Later chunks double as ever. */
+void arena_reserve(struct arena *arena, size_t bytes);
+
 /* `size` zeroed bytes aligned to `align` (a power of two, at most 64). Never NULL. */
 void *arena_alloc(struct arena *arena, size_t size, size_t align);
 #define arena_new(arena, type)      ((type *)arena_alloc((arena), sizeof(type), alignof(type)))
