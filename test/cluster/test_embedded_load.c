@@ -166,6 +166,8 @@ static void test_load__folders_are_read_to_the_bottom_and_bad_files_do_not_spoil
 
 #define INVENTORY "../shared/inventory"
 
+static size_t n_refused; /* files of slices and classes with an object that did not load */
+
 static int load_inventory_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     bool is_cluster = strstr(path, "/slices/") || strstr(path, "/classes/");
@@ -178,8 +180,10 @@ static int load_inventory_file(const char *path, const struct stat *st, int type
     if (type != FTW_F || !dot || strcmp(dot, ".yaml") != 0)
         return 0;
     n = load(path, &world, &err);
-    if (is_cluster && n != 0)
+    if (is_cluster && n != 0) {
         print_message("%s: %s\n%s", path, err.text, buf_str(&world.warnings));
+        n_refused++;
+    }
     buf_release(&world.warnings);
     if (n < 0 && err.code != ERR_NOT_FOUND)
         fail_msg("%s: %s", path, err.text);
@@ -192,12 +196,24 @@ static void test_load__every_file_of_the_inventory_loads_or_says_why(void **stat
     if (access(INVENTORY, R_OK) != 0)
         skip();
     assert_int_equal(nftw(INVENTORY, load_inventory_file, 8, FTW_PHYS), 0);
+    assert_int_equal(n_refused, 0);
+}
+
+static void test_load__the_example_cluster_loads_whole(void **state)
+{
+    struct world world;
+    struct error err = {0};
+
+    (void)state;
+    if (load("examples/cluster", &world, &err) != 0)
+        fail_msg("%s\n%s", err.text, buf_str(&world.warnings));
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_load__folders_are_read_to_the_bottom_and_bad_files_do_not_spoil_good_ones),
+        cmocka_unit_test(test_load__the_example_cluster_loads_whole),
         cmocka_unit_test(test_load__every_file_of_the_inventory_loads_or_says_why),
     };
     int failed = RUN_TABLE(test_load__manifest, load_cases);

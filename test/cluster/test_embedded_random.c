@@ -2,9 +2,12 @@
  * that is told. The seed of a failing run is printed. */
 #include "test/cluster/world.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "allocator/base/rng.h"
 
@@ -12,6 +15,7 @@
 
 #define N_SEEDS     2000
 #define N_RESTARTED 60 /* of them with a state folder and kills */
+#define N_KILLED    40
 #define N_STEPS     40
 
 /* ---- rules ---- */
@@ -307,6 +311,41 @@ static void test_random__rules_hold_over_kills(void **state)
         free(run(seed_now, true));
 }
 
+/* ---- real kills ---- */
+
+/* SIGKILL at any instruction, also in the middle of writing a turn: what is on the disk keeps the rules. */
+static void test_random__a_killed_process_leaves_a_cluster_that_keeps_the_rules(void **state)
+{
+    (void)state;
+    for (seed_now = 1; seed_now <= N_KILLED; seed_now++) {
+        struct rng rng = {seed_now};
+        struct world world;
+        pid_t child;
+
+        world_open(&world, world_two_nodes, true);
+        world_stop(&world);
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            world_resume(&world);
+            world.keeps_state = false; /* the one kill comes from outside */
+            for (;;)
+                step(&world, &rng);
+        }
+        usleep((useconds_t)(2000 + rng_below(&rng, 150000)));
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        world.each = check_each;
+        world_resume(&world);
+        check_all(&world);
+        world_run(&world, 3600000);
+        check_all(&world);
+        if (world.n_warnings > 0)
+            fail_msg("%s", buf_str(&world.warnings));
+        world_close(&world);
+    }
+}
+
 static void test_random__equal_inputs_give_equal_streams(void **state)
 {
     (void)state;
@@ -445,6 +484,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_random__rules_hold_after_every_change, tell_seed),
         cmocka_unit_test_teardown(test_random__rules_hold_over_kills, tell_seed),
+        cmocka_unit_test_teardown(test_random__a_killed_process_leaves_a_cluster_that_keeps_the_rules, tell_seed),
         cmocka_unit_test_teardown(test_random__odd_objects_are_refused_or_do_no_harm, tell_seed),
         cmocka_unit_test_teardown(test_random__equal_inputs_give_equal_streams, tell_seed),
     };

@@ -262,11 +262,68 @@ static void test_state__leftovers_of_an_untold_turn_are_swept(void **state)
     (void)state;
     world_open(&world, world_two_nodes, true);
     world_stop(&world);
-    write_state(&world, "Pod_default_p.tmp", "{");
+    write_state(&world, "Pod_default_p.json.tmp", "{");
     world_resume(&world);
-    assert_false(state_has(&world, "Pod_default_p.tmp"));
+    assert_false(state_has(&world, "Pod_default_p.json.tmp"));
     assert_int_equal(world.n_warnings, 0);
     world_close(&world);
+}
+
+static char *file_text(const struct world *world, const char *name)
+{
+    char path[256], *text;
+    struct buf all = {0};
+    FILE *file;
+    int c;
+
+    state_path(world, name, path);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while ((c = fgetc(file)) != EOF)
+        buf_addc(&all, (char)c);
+    fclose(file);
+    text = buf_take(&all);
+    return text;
+}
+
+/* A server that dies after the list of its last turn is in place: the next one carries out what is left of it. */
+static void test_state__a_turn_that_was_decided_is_carried_out(void **state)
+{
+    (void)state;
+    for (int n_done = 0; n_done <= 3; n_done++) {
+        struct world world;
+        char *pod, *claim;
+
+        world_open(&world, world_two_nodes, true);
+        world_pod(&world, "p", NULL, true, NULL);
+        world_claim(&world, "c", "any", 1);
+        world_claim(&world, "d", "any", 1);
+        pod = file_text(&world, "Pod_default_p.json");
+        claim = file_text(&world, "ResourceClaim_default_c.json");
+        world_remove(&world, "Pod", "default", "p", NULL);
+        world_remove(&world, "ResourceClaim", "default", "c", NULL);
+        world_stop(&world);
+        write_state(&world, "turn",
+                    "put Pod_default_p.json\nput ResourceClaim_default_c.json\ndel ResourceClaim_default_d.json\n"
+                    "put ../Pod_default_p.json\nnonsense\n\ndel \n");
+        write_state(&world, n_done > 0 ? "Pod_default_p.json" : "Pod_default_p.json.tmp", pod);
+        write_state(&world, n_done > 1 ? "ResourceClaim_default_c.json" : "ResourceClaim_default_c.json.tmp", claim);
+        if (n_done > 2) {
+            char path[256];
+
+            state_path(&world, "ResourceClaim_default_d.json", path);
+            assert_int_equal(unlink(path), 0);
+        }
+        world_resume(&world);
+        assert_string_equal(world_state(&world, "Pod/default/p"), "Pending gated");
+        assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "free");
+        assert_string_equal(world_state(&world, "ResourceClaim/default/d"), "none");
+        assert_false(state_has(&world, "turn"));
+        assert_int_equal(world.n_warnings, 0);
+        free(pod);
+        free(claim);
+        world_close(&world);
+    }
 }
 
 static void count_answer(void *ctx, const struct error *err, const json_t *object)
@@ -287,7 +344,7 @@ static void test_state__nothing_is_told_while_the_folder_cannot_be_written(void 
 
     (void)state;
     world_open(&world, world_two_nodes, true);
-    state_path(&world, "Pod_default_p.tmp", path);
+    state_path(&world, "Pod_default_p.json.tmp", path);
     assert_int_equal(mkdir(path, 0700), 0); /* where the pod's file would be made */
     pod = world_json(
         "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p'}, 'spec': {'containers': [{'name': 'a', "
@@ -396,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_state__each_object_is_a_file_that_goes_with_it),
         cmocka_unit_test(test_state__odd_status_values_do_no_harm),
         cmocka_unit_test(test_state__leftovers_of_an_untold_turn_are_swept),
+        cmocka_unit_test(test_state__a_turn_that_was_decided_is_carried_out),
         cmocka_unit_test(test_state__nothing_is_told_while_the_folder_cannot_be_written),
         cmocka_unit_test(test_state__one_server_at_a_time),
         cmocka_unit_test(test_state__a_changed_manifest_object_is_remembered_until_its_manifest_changes),

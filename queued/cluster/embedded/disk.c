@@ -1,10 +1,13 @@
 /* The state folder: one file per object, "<Kind>_<namespace>_<name>.json", and `version`, the counter behind uids and
  * resourceVersions.
  *
- * What a turn has changed is written together: every file under a temporary name, its pages sent off at once, then
- * waited for one by one (most find nothing left to wait for), renamed, and the folder synced once. Until then nobody
- * has been told of the changes. The counter is only written before something is removed: otherwise the newest file
- * knows it. */
+ * What a turn has changed becomes durable as one. Every file is written under a temporary name, its pages are sent off
+ * at once and then waited for one by one (most find nothing left to wait for). Then a list of what is to be renamed and
+ * removed, `turn`, is put in place: from that moment on the turn has happened, and a server that comes up carries out
+ * whatever of the list is left. Without the list nothing has happened, and the temporary files are swept. A turn with
+ * one change needs no list. Nobody is told of a change before all this.
+ *
+ * The counter is only written when something is removed: otherwise the newest file knows it. */
 #include "queued/cluster/embedded/internal.h"
 
 #include <dirent.h>
@@ -26,6 +29,7 @@
 #define MAX_NAME       200 /* of a file; longer keys are hashed */
 #define BATCH          128 /* files open at a time */
 #define VERSION_FILE   "version"
+#define TURN_FILE      "turn" /* lines "put NAME" and "del NAME" */
 
 struct note {
     char *key;
@@ -36,6 +40,7 @@ struct disk {
     char *folder;
     int dir, lock;
     struct note *notes; /* in the order of their first mention */
+    bool has_turn;      /* a list that could not be carried out */
 };
 
 /* ---- opening ---- */
@@ -99,17 +104,23 @@ void disk_close(struct disk *disk)
 /* ---- names ---- */
 
 /* '_' occurs in no name of Kubernetes. */
-static void file_name(const char *key, const char *suffix, char out[256])
+static void file_name(const char *key, char out[256])
 {
     size_t n = strlen(key);
 
     if (n <= MAX_NAME)
-        snprintf(out, 256, "%s%s", key, suffix);
+        snprintf(out, 256, "%s.json", key);
     else
-        snprintf(out, 256, "%.*s_%016llx%s", (int)strcspn(key, "/"), key, (unsigned long long)fnv64(0, key, n), suffix);
+        snprintf(out, 256, "%.*s_%016llx.json", (int)strcspn(key, "/"), key, (unsigned long long)fnv64(0, key, n));
     for (char *c = out; *c; c++)
         if (*c == '/')
             *c = '_';
+}
+
+/* `name` with something behind it. */
+static void name_with(const char *name, const char *suffix, char out[300])
+{
+    snprintf(out, 300, "%s%s", name, suffix);
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -163,7 +174,7 @@ static json_t *read_object(const struct disk *disk, const char *name, struct err
         return NULL;
     if (kind && object_name && field_text(object, "metadata", "uid", NULL)) {
         buf_addf(&key, "%s/%s/%s", kind, ns ? ns : "", object_name);
-        file_name(buf_str(&key), ".json", expected);
+        file_name(buf_str(&key), expected);
         if (strcmp(expected, name) == 0)
             return object;
     }
@@ -176,8 +187,8 @@ void disk_set_aside(struct disk *disk, const char *key)
 {
     char name[256], damaged[300];
 
-    file_name(key, ".json", name);
-    snprintf(damaged, sizeof(damaged), "%s.damaged", name);
+    file_name(key, name);
+    name_with(name, ".damaged", damaged);
     (void)renameat(disk->dir, name, disk->dir, damaged);
 }
 
@@ -189,6 +200,28 @@ static uint64_t read_version(const struct disk *disk)
 
     free(bytes);
     return version;
+}
+
+/* Carry out what is left of a list; what is done already is not there any more. */
+static void recover_turn(const struct disk *disk)
+{
+    size_t len;
+    char *list = read_all(disk->dir, TURN_FILE, &len, NULL), *rest = list, *line, temporary[300];
+
+    while (list && (line = strsep(&rest, "\n"))) {
+        const char *name = strlen(line) > 4 ? line + 4 : "";
+
+        if (!*name || strchr(name, '/') || strlen(name) > 255)
+            continue;
+        name_with(name, ".tmp", temporary);
+        if (strncmp(line, "put ", 4) == 0)
+            (void)renameat(disk->dir, temporary, disk->dir, name);
+        else if (strncmp(line, "del ", 4) == 0)
+            (void)unlinkat(disk->dir, name, 0);
+    }
+    if (list && fsync(disk->dir) == 0)
+        (void)unlinkat(disk->dir, TURN_FILE, 0);
+    free(list);
 }
 
 static int by_uid(const void *a, const void *b)
@@ -222,7 +255,7 @@ static void read_file(struct disk *disk, const char *name, struct reading *readi
         reading->objects[reading->n++] = object;
         return;
     }
-    snprintf(damaged, sizeof(damaged), "%s.damaged", name);
+    name_with(name, ".damaged", damaged);
     (void)renameat(disk->dir, name, disk->dir, damaged);
     error_wrap(&err, "state file set aside");
     warn(warn_ctx, &err);
@@ -234,8 +267,10 @@ int disk_read(struct disk *disk, void (*each)(void *ctx, json_t *object), void *
 {
     struct reading reading = {0};
     struct dirent **names;
-    int n = scandir(disk->folder, &names, NULL, alphasort);
+    int n;
 
+    recover_turn(disk);
+    n = scandir(disk->folder, &names, NULL, alphasort);
     if (n < 0)
         return io_error(err, "read the state folder", disk->folder);
     for (int i = 0; i < n; i++) {
@@ -285,124 +320,173 @@ static int write_all(int fd, const char *bytes, size_t len)
     return 0;
 }
 
-/* Write a temporary file and send its pages off; the descriptor, or -1. */
+/* Write the temporary file of `name` and send its pages off; the descriptor, or -1. */
 static int write_begin(const struct disk *disk, const char *name, const char *bytes, size_t len, struct error *err)
 {
-    int fd = openat(disk->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char temporary[300];
+    int fd;
 
+    name_with(name, ".tmp", temporary);
+    fd = openat(disk->dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd >= 0 && write_all(fd, bytes, len) == 0) {
         (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* only a hint: fsync decides */
         return fd;
     }
-    io_error(err, "write", name);
+    io_error(err, "write", temporary);
     if (fd >= 0)
         close(fd);
     return -1;
 }
 
-static int write_end(const struct disk *disk, int fd, const char *temporary, const char *name, struct error *err)
+static int write_end(int fd, const char *name, struct error *err)
 {
     int rc = fsync(fd);
 
     if (close(fd) < 0 || rc < 0)
-        return io_error(err, "write", temporary);
-    if (renameat(disk->dir, temporary, disk->dir, name) < 0)
-        return io_error(err, "rename", temporary);
+        return io_error(err, "write", name);
     return 0;
+}
+
+static int write_whole(const struct disk *disk, const char *name, const char *bytes, size_t len, struct error *err)
+{
+    int fd = write_begin(disk, name, bytes, len, err);
+
+    return fd < 0 ? -1 : write_end(fd, name, err);
 }
 
 static int begin_note(const struct disk *disk, const struct note *note, struct error *err)
 {
-    char temporary[256], *text = json_dumps(note->json, JSON_INDENT(1));
+    char name[256], *text = json_dumps(note->json, JSON_INDENT(1));
     int fd = -1;
 
-    file_name(note->key, ".tmp", temporary);
+    file_name(note->key, name);
     if (text)
-        fd = write_begin(disk, temporary, text, strlen(text), err);
+        fd = write_begin(disk, name, text, strlen(text), err);
     else
         error_set(err, ERR_INVALID, "%s cannot be written as JSON", note->key);
     free(text);
     return fd;
 }
 
-static int end_note(const struct disk *disk, const struct note *note, int fd, struct error *err)
-{
-    char temporary[256], name[256];
-
-    file_name(note->key, ".tmp", temporary);
-    file_name(note->key, ".json", name);
-    return write_end(disk, fd, temporary, name, err);
-}
-
-/* Write up to BATCH objects from *at on; *at moves behind them. */
+/* Write the temporary files of up to BATCH objects from *at on; *at moves behind them. */
 static int write_batch(const struct disk *disk, struct note **at, struct error *err)
 {
-    const struct note *batch[BATCH];
     int fds[BATCH], rc = 0;
     size_t n = 0;
 
     for (; *at && n < BATCH && rc == 0; *at = (*at)->hh.next) {
         if (!(*at)->json)
             continue;
-        batch[n] = *at;
         fds[n] = begin_note(disk, *at, err);
         if (fds[n] < 0)
             rc = -1;
         else
             n++;
     }
-    for (size_t i = 0; i < n; i++) {
-        if (rc == 0)
-            rc = end_note(disk, batch[i], fds[i], err);
-        else
-            close(fds[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (write_end(fds[i], "an object", rc == 0 ? err : NULL) < 0)
+            rc = -1;
     return rc;
 }
 
-static int write_version(const struct disk *disk, uint64_t version, struct error *err)
+static bool any_removal(const struct disk *disk)
 {
-    char text[32];
-    int fd;
-
-    snprintf(text, sizeof(text), "%llu\n", (unsigned long long)version);
-    fd = write_begin(disk, VERSION_FILE ".tmp", text, strlen(text), err);
-    return fd < 0 ? -1 : write_end(disk, fd, VERSION_FILE ".tmp", VERSION_FILE, err);
+    for (const struct note *note = disk->notes; note; note = note->hh.next)
+        if (!note->json)
+            return true;
+    return false;
 }
 
-static int remove_noted(const struct disk *disk, uint64_t version, struct error *err)
+static int write_temporaries(const struct disk *disk, uint64_t version, struct error *err)
 {
-    const struct note *note;
-    bool any = false;
+    struct note *at = disk->notes;
+    char text[32];
+
+    while (at)
+        if (write_batch(disk, &at, err) < 0)
+            return -1;
+    snprintf(text, sizeof(text), "%llu\n", (unsigned long long)version);
+    return any_removal(disk) ? write_whole(disk, VERSION_FILE, text, strlen(text), err) : 0;
+}
+
+static int rename_temporary(const struct disk *disk, const char *name, struct error *err)
+{
+    char temporary[300];
+
+    name_with(name, ".tmp", temporary);
+    return renameat(disk->dir, temporary, disk->dir, name) < 0 ? io_error(err, "rename", temporary) : 0;
+}
+
+static int sync_folder(const struct disk *disk, struct error *err)
+{
+    return fsync(disk->dir) < 0 ? io_error(err, "sync the state folder", disk->folder) : 0;
+}
+
+static int write_turn(struct disk *disk, struct error *err)
+{
+    char name[256];
+    BUF list = {0};
+
+    if (any_removal(disk))
+        buf_adds(&list, "put " VERSION_FILE "\n");
+    for (const struct note *note = disk->notes; note; note = note->hh.next) {
+        file_name(note->key, name);
+        buf_addf(&list, "%s %s\n", note->json ? "put" : "del", name);
+    }
+    if (write_whole(disk, TURN_FILE, list.data, list.len, err) < 0 || sync_folder(disk, err) < 0)
+        return -1;
+    disk->has_turn = true;
+    return rename_temporary(disk, TURN_FILE, err) < 0 ? -1 : sync_folder(disk, err);
+}
+
+static int carry_out(const struct disk *disk, struct error *err)
+{
     char name[256];
 
-    for (note = disk->notes; note && !any; note = note->hh.next)
-        any = !note->json;
-    if (any && write_version(disk, version, err) < 0)
+    if (any_removal(disk) && rename_temporary(disk, VERSION_FILE, err) < 0)
         return -1;
-    for (note = disk->notes; any && note; note = note->hh.next) {
-        if (note->json)
-            continue;
-        file_name(note->key, ".json", name);
-        if (unlinkat(disk->dir, name, 0) < 0 && errno != ENOENT)
+    for (const struct note *note = disk->notes; note; note = note->hh.next) {
+        file_name(note->key, name);
+        if (note->json && rename_temporary(disk, name, err) < 0)
+            return -1;
+        if (!note->json && unlinkat(disk->dir, name, 0) < 0 && errno != ENOENT)
             return io_error(err, "remove", name);
     }
+    return sync_folder(disk, err);
+}
+
+/* A list that was not carried out whole must not meet the temporary files of the next try. */
+static int drop_turn(struct disk *disk, struct error *err)
+{
+    if (!disk->has_turn)
+        return 0;
+    if (unlinkat(disk->dir, TURN_FILE, 0) < 0 && errno != ENOENT)
+        return io_error(err, "remove", TURN_FILE);
+    disk->has_turn = false;
     return 0;
+}
+
+static int flush(struct disk *disk, uint64_t version, struct error *err)
+{
+    bool is_single = HASH_COUNT(disk->notes) == 1;
+
+    if (disk->has_turn && (drop_turn(disk, err) < 0 || sync_folder(disk, err) < 0))
+        return -1;
+    if (write_temporaries(disk, version, err) < 0)
+        return -1;
+    if (!is_single && write_turn(disk, err) < 0)
+        return -1;
+    if (carry_out(disk, err) < 0)
+        return -1;
+    return drop_turn(disk, err); /* reaches the disk with the next turn; until then it says what is so already */
 }
 
 int disk_flush(struct disk *disk, uint64_t version, struct error *err)
 {
-    struct note *at = disk->notes;
-
-    if (!at)
+    if (!disk->notes)
         return 0;
-    while (at)
-        if (write_batch(disk, &at, err) < 0)
-            return error_wrap(err, "state folder %s", disk->folder);
-    if (remove_noted(disk, version, err) < 0)
+    if (flush(disk, version, err) < 0)
         return error_wrap(err, "state folder %s", disk->folder);
-    if (fsync(disk->dir) < 0)
-        return io_error(err, "sync the state folder", disk->folder);
     forget_notes(disk);
     return 0;
 }
