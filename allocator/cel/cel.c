@@ -181,17 +181,21 @@ static struct cel_value loose_bool(struct cel_value v)
     return v;
 }
 
-static struct cel_result failure(const struct cel_eval *e, struct cel_value v)
+#define MAX_MESSAGE 1024
+
+/* Only the words of the failure stay in the scratch arena. */
+static struct cel_result failure(const struct cel_eval *e, struct cel_value v, struct arena_mark mark)
 {
-    const char *words;
+    char words[MAX_MESSAGE];
 
     if (e->fatal)
-        words = e->fatal_words;
+        snprintf(words, sizeof(words), "%s", e->fatal_words);
     else if (cel_is_error(v))
-        words = v.as.s;
+        snprintf(words, sizeof(words), "%s", v.as.s);
     else
-        words = arena_printf(e->arena, "CEL result of type %s could not be converted to bool", cel_kind_name(v));
-    return (struct cel_result){CEL_ERROR, e->cost, !e->is_uncertain, words};
+        snprintf(words, sizeof(words), "CEL result of type %s could not be converted to bool", cel_kind_name(v));
+    arena_rewind(e->arena, mark);
+    return (struct cel_result){CEL_ERROR, e->cost, !e->is_uncertain, arena_strdup(e->arena, words)};
 }
 
 struct cel_result cel_evaluate(const struct cel_expr *expr, const struct cel_device *device, struct arena *scratch)
@@ -207,7 +211,7 @@ struct cel_result cel_evaluate(const struct cel_expr *expr, const struct cel_dev
     e.device = device;
     v = cel_eval_node(&e, expr->program.root);
     if (e.fatal || loose_bool(v).kind != CEL_V_BOOL)
-        return failure(&e, v);
+        return failure(&e, v, mark);
     v = loose_bool(v);
     arena_rewind(scratch, mark);
     return (struct cel_result){v.as.b ? CEL_TRUE : CEL_FALSE, e.cost, !e.is_uncertain, NULL};

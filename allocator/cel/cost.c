@@ -254,6 +254,12 @@ static bool cost_of_kubernetes(struct cel_eval *e, enum cel_function_id function
     case FN_ONE:
         *out = 1;
         return true;
+    case FN_AUTHORIZE:
+        *out = 350000;
+        return true;
+    case FN_SELECTOR:
+        *out = 10 + tenth(size_of(args[1])) + ceil_of((double)size_of(args[1]) * 0.5) * 50;
+        return true;
     case FN_EQUALS:
         if (args[0].kind < CEL_V_QUANTITY)
             return false;

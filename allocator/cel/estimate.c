@@ -93,7 +93,8 @@ static struct entries unite_entries(struct entries a, struct entries b)
 /* ---- what a path from `device` leads to ---- */
 
 enum place {
-    PLACE_NONE,
+    PLACE_NONE, /* no path at all; a field `device` of it is taken for the variable, as in the real estimator */
+    PLACE_LOST, /* a path that does not start at the device, or left what is known */
     PLACE_DEVICE,
     PLACE_DRIVER,
     PLACE_SHARED,
@@ -112,17 +113,19 @@ static const struct {
     uint64_t max;
     enum place keys, items;
 } places[] = {
-    [PLACE_DEVICE] = {0, PLACE_NONE, PLACE_NONE},
-    [PLACE_DRIVER] = {63, PLACE_NONE, PLACE_NONE},
-    [PLACE_SHARED] = {1, PLACE_NONE, PLACE_NONE},
+    [PLACE_NONE] = {0, PLACE_LOST, PLACE_LOST},
+    [PLACE_LOST] = {0, PLACE_LOST, PLACE_LOST},
+    [PLACE_DEVICE] = {0, PLACE_LOST, PLACE_LOST},
+    [PLACE_DRIVER] = {63, PLACE_LOST, PLACE_LOST},
+    [PLACE_SHARED] = {1, PLACE_LOST, PLACE_LOST},
     [PLACE_ATTRIBUTES] = {32, PLACE_DOMAIN_NAME, PLACE_ATTRIBUTE_DOMAIN},
     [PLACE_ATTRIBUTE_DOMAIN] = {32, PLACE_ID_NAME, PLACE_ATTRIBUTE},
-    [PLACE_ATTRIBUTE] = {64, PLACE_NONE, PLACE_NONE},
+    [PLACE_ATTRIBUTE] = {64, PLACE_LOST, PLACE_LOST},
     [PLACE_CAPACITIES] = {32, PLACE_DOMAIN_NAME, PLACE_CAPACITY_DOMAIN},
     [PLACE_CAPACITY_DOMAIN] = {32, PLACE_ID_NAME, PLACE_QUANTITY},
-    [PLACE_QUANTITY] = {0, PLACE_NONE, PLACE_NONE},
-    [PLACE_DOMAIN_NAME] = {63, PLACE_NONE, PLACE_NONE},
-    [PLACE_ID_NAME] = {32, PLACE_NONE, PLACE_NONE},
+    [PLACE_QUANTITY] = {0, PLACE_LOST, PLACE_LOST},
+    [PLACE_DOMAIN_NAME] = {63, PLACE_LOST, PLACE_LOST},
+    [PLACE_ID_NAME] = {32, PLACE_LOST, PLACE_LOST},
 };
 
 static enum place field_of(enum place place, struct str field)
@@ -135,15 +138,17 @@ static enum place field_of(enum place place, struct str field)
     };
     int number = cel_device_field_find(field);
 
+    if (place == PLACE_NONE)
+        return str_is(field, "device") ? PLACE_DEVICE : PLACE_LOST;
     if (place == PLACE_DEVICE)
-        return number < 0 ? PLACE_NONE : fields[number];
+        return number < 0 ? PLACE_LOST : fields[number];
     /* All attributes of a domain are alike; of capacities nothing is known by name. */
-    return place == PLACE_ATTRIBUTE_DOMAIN ? PLACE_ATTRIBUTE : PLACE_NONE;
+    return place == PLACE_ATTRIBUTE_DOMAIN ? PLACE_ATTRIBUTE : PLACE_LOST;
 }
 
 static struct size size_of_place(enum place place)
 {
-    if (place == PLACE_NONE)
+    if (place == PLACE_NONE || place == PLACE_LOST)
         return (struct size){0};
     return (struct size){true, {0, places[place].max}};
 }
@@ -357,7 +362,7 @@ static struct operand element_of(const struct operand *list)
 {
     struct operand element = {.type = list->type->params[0]};
 
-    element.place = list->place == PLACE_NONE ? PLACE_NONE : places[list->place].items;
+    element.place = places[list->place].items;
     return element;
 }
 
@@ -531,6 +536,13 @@ static bool kubernetes_cost(enum cel_function_id function, enum cel_overload_id 
     case FN_CONTAINS_IP:
     case FN_CONTAINS_CIDR:
         *out = unsized(contains_cost(function, id, &args[0]));
+        return true;
+    case FN_AUTHORIZE:
+        *out = unsized(fixed(350000));
+        return true;
+    case FN_SELECTOR:
+        cost = operand_range(&args[0]);
+        *out = unsized(add(add(fixed(10), scale(cost, 0.1)), scale(scale(cost, 0.5), 50)));
         return true;
     case FN_VALIDATE:
         *out = unsized(scale(scale(operand_range(&args[0]), 0.1), 128 * 0.25));
@@ -731,7 +743,7 @@ static void push_iteration(struct estimator *s, const struct ast *e)
     enum place place = place_of(s, range);
     struct local key = {.size = {entries.known, entries.key}}, value = {.size = {entries.known, entries.value}};
 
-    key.place = is_list ? (place == PLACE_ATTRIBUTE_DOMAIN ? PLACE_ATTRIBUTE : PLACE_NONE) : places[place].keys;
+    key.place = is_list ? (place == PLACE_ATTRIBUTE_DOMAIN ? PLACE_ATTRIBUTE : PLACE_LOST) : places[place].keys;
     value.place = places[place].items;
     if (!e->as.fold.iter2.len) {
         struct local one = is_list ? value : key;
@@ -804,7 +816,7 @@ static struct range cost_of(struct estimator *s, const struct ast *e)
         return fixed(0);
     case AST_IDENT:
         local = find_local(s, e->name);
-        s->places[e->id] = local ? local->place : str_is(e->name, "device") ? PLACE_DEVICE : PLACE_NONE;
+        s->places[e->id] = local ? local->place : str_is(e->name, "device") ? PLACE_DEVICE : PLACE_LOST;
         return fixed(1);
     case AST_SELECT:
         return select_cost(s, e);

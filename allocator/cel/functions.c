@@ -605,6 +605,49 @@ static const struct cel_overload rows_value[] = {
     METHOD(NONE, UNARY, cel_fn_value, T(a), T(optional_a)),
 };
 
+static const struct cel_overload rows_auth_allowed[] = {
+    METHOD(NONE, UNARY, cel_fn_unreachable, T(bool), T(decision)),
+};
+static const struct cel_overload rows_auth_check[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(decision), T(path_check), T(string)),
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(decision), T(resource_check), T(string)),
+};
+static const struct cel_overload rows_auth_error[] = {
+    METHOD(NONE, UNARY, cel_fn_unreachable, T(string), T(decision)),
+};
+static const struct cel_overload rows_auth_errored[] = {
+    METHOD(NONE, UNARY, cel_fn_unreachable, T(bool), T(decision)),
+};
+static const struct cel_overload rows_auth_field_selector[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(resource_check), T(resource_check), T(string)),
+};
+static const struct cel_overload rows_auth_group[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(group_check), T(authorizer), T(string)),
+};
+static const struct cel_overload rows_auth_label_selector[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(resource_check), T(resource_check), T(string)),
+};
+static const struct cel_overload rows_auth_name[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(resource_check), T(resource_check), T(string)),
+};
+static const struct cel_overload rows_auth_namespace[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(resource_check), T(resource_check), T(string)),
+};
+static const struct cel_overload rows_auth_path[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(path_check), T(authorizer), T(string)),
+};
+static const struct cel_overload rows_auth_reason[] = {
+    METHOD(NONE, UNARY, cel_fn_unreachable, T(string), T(decision)),
+};
+static const struct cel_overload rows_auth_resource[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(resource_check), T(group_check), T(string)),
+};
+static const struct cel_overload rows_auth_service_account[] = {
+    METHOD(NONE, VARIADIC, cel_fn_unreachable, T(authorizer), T(authorizer), T(string), T(string)),
+};
+static const struct cel_overload rows_auth_subresource[] = {
+    METHOD(NONE, BINARY, cel_fn_unreachable, T(resource_check), T(resource_check), T(string)),
+};
 /* Sorted by name, for the binary search; one name may have a row per release. */
 static const struct cel_function functions[] = {
     FUNCTION("!_", OTHER, not_op, .binding = CEL_BIND_UNARY, .singleton = cel_fn_not),
@@ -630,12 +673,14 @@ static const struct cel_function functions[] = {
     PLAIN("_[_]", INDEX, index_op),
     PLAIN("_||_", OR, or_op),
     PLAIN("add", ONE, add),
+    PLAIN("allowed", ONE, auth_allowed),
     PLAIN("asApproximateFloat", ONE, as_approximate_float),
     PLAIN("asInteger", ONE, as_integer),
     PLAIN("bool", CONVERT, to_bool),
     PLAIN("bytes", CONVERT, bytes),
     PLAIN("cel.@mapInsert", OTHER, cel__map_insert),
     PLAIN("charAt", OTHER, char_at),
+    PLAIN("check", AUTHORIZE, auth_check),
     PLAIN("cidr", PARSE, cidr),
     PLAIN("compareTo", ONE, compare_to),
     FUNCTION("contains", OTHER, contains, .is_unguarded = true),
@@ -646,7 +691,10 @@ static const struct cel_function functions[] = {
     PLAIN("duration", DURATION, duration),
     FUNCTION("dyn", DYN, dyn, .binding = CEL_BIND_UNARY, .singleton = cel_fn_identity),
     FUNCTION("endsWith", OTHER, ends_with, .is_unguarded = true),
+    PLAIN("error", ONE, auth_error),
+    PLAIN("errored", ONE, auth_errored),
     PLAIN("family", ONE, family),
+    PLAIN("fieldSelector", SELECTOR, auth_field_selector),
     PLAIN("find", FIND, find),
     PLAIN("findAll", FIND, find_all),
     PLAIN("first", OTHER, first),
@@ -669,6 +717,7 @@ static const struct cel_function functions[] = {
     PLAIN("getQuery", ONE, get_query),
     PLAIN("getScheme", ONE, get_scheme),
     PLAIN("getSeconds", OTHER, get_seconds),
+    PLAIN("group", ONE, auth_group),
     PLAIN("hasValue", OTHER, has_value),
     FUNCTION("includes", OTHER, includes_36, .releases = 4),
     FUNCTION("includes", INCLUDES, includes_37, .releases = 8),
@@ -691,6 +740,7 @@ static const struct cel_function functions[] = {
     PLAIN("isURL", OTHER, is_u_r_l),
     PLAIN("isUnspecified", ONE, is_unspecified),
     PLAIN("join", JOIN, join),
+    PLAIN("labelSelector", SELECTOR, auth_label_selector),
     PLAIN("last", OTHER, last),
     PLAIN("lastIndexOf", TRAVERSE, last_index_of),
     PLAIN("lists.range", OTHER, lists_range),
@@ -701,6 +751,8 @@ static const struct cel_function functions[] = {
     PLAIN("max", TRAVERSE, max),
     PLAIN("min", TRAVERSE, min),
     PLAIN("minor", ONE, minor),
+    PLAIN("name", ONE, auth_name),
+    PLAIN("namespace", ONE, auth_namespace),
     PLAIN("optional.none", OTHER, optional_none),
     PLAIN("optional.of", OTHER, optional_of),
     PLAIN("optional.ofNonZeroValue", OTHER, optional_of_non_zero_value),
@@ -708,11 +760,15 @@ static const struct cel_function functions[] = {
     PLAIN("or", OR_OPTIONAL, or),
     PLAIN("orValue", OR_VALUE, or_value),
     PLAIN("patch", ONE, patch),
+    PLAIN("path", ONE, auth_path),
     PLAIN("prefixLength", ONE, prefix_length),
     PLAIN("quantity", PARSE, quantity),
+    PLAIN("reason", ONE, auth_reason),
     PLAIN("replace", REPLACE, replace),
+    PLAIN("resource", ONE, auth_resource),
     PLAIN("reverse", OTHER, reverse),
     PLAIN("semver", PARSE, semver),
+    PLAIN("serviceAccount", ONE, auth_service_account),
     PLAIN("sets.contains", OTHER, sets_contains),
     PLAIN("sets.equivalent", OTHER, sets_equivalent),
     PLAIN("sets.intersects", OTHER, sets_intersects),
@@ -725,6 +781,7 @@ static const struct cel_function functions[] = {
     PLAIN("string", CONVERT, string),
     PLAIN("strings.quote", OTHER, strings_quote),
     PLAIN("sub", ONE, sub),
+    PLAIN("subresource", ONE, auth_subresource),
     PLAIN("substring", SCAN_TARGET, substring),
     PLAIN("sum", TRAVERSE, sum),
     PLAIN("timestamp", TIMESTAMP, timestamp),

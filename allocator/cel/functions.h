@@ -92,6 +92,8 @@ enum cel_function_id {
     FN_CONTAINS_IP,
     FN_CONTAINS_CIDR,
     FN_VALIDATE,
+    FN_AUTHORIZE, /* check */
+    FN_SELECTOR,  /* fieldSelector labelSelector */
 };
 
 enum cel_binding {

@@ -47,6 +47,6 @@ cel_fn cel_fn_quantity, cel_fn_is_quantity, cel_fn_sign, cel_fn_quantity_add, ce
     cel_fn_ip_global_unicast, cel_fn_ip_to_string, cel_fn_cidr, cel_fn_is_cidr, cel_fn_contains_ip,
     cel_fn_contains_cidr, cel_fn_cidr_ip, cel_fn_prefix_length, cel_fn_masked, cel_fn_cidr_to_string, cel_fn_url,
     cel_fn_is_url, cel_fn_url_scheme, cel_fn_url_host, cel_fn_url_hostname, cel_fn_url_port, cel_fn_url_path,
-    cel_fn_url_query, cel_fn_named_format, cel_fn_validate;
+    cel_fn_url_query, cel_fn_named_format, cel_fn_validate, cel_fn_unreachable;
 
 #endif

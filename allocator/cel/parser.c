@@ -419,6 +419,8 @@ static struct ast *parse_name(struct parser *p)
         pos = p->tok++->pos;
         if (!parse_arguments(p, &args))
             return NULL;
+        if (is_root) /* no macro has such a name */
+            return cel_new_call(&p->build, pos, joined_name(p, first, first + 2), NULL, args.args, args.n, false);
         return cel_new_call_or_macro(&p->build, pos, name, NULL, args.args, args.n);
     }
     node = cel_new_ident(&p->build, pos, name);

@@ -423,6 +423,8 @@ static const struct cel_function *unchecked_function(struct planner *p, const st
             }
         }
     }
+    if (ast->name.len && ast->name.ptr[0] == '.')
+        return cel_env_function(p->env, (struct str){ast->name.ptr + 1, ast->name.len - 1});
     return cel_env_function(p->env, ast->name);
 }
 

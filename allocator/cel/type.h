@@ -50,7 +50,8 @@ struct cel_type {
 /* The built-in types. */
 extern const struct cel_type cel_t_dyn, cel_t_any, cel_t_error, cel_t_null, cel_t_bool, cel_t_int, cel_t_uint,
     cel_t_double, cel_t_string, cel_t_bytes, cel_t_timestamp, cel_t_duration, cel_t_type, cel_t_quantity, cel_t_semver,
-    cel_t_url, cel_t_format, cel_t_ip, cel_t_cidr, cel_t_device;
+    cel_t_url, cel_t_format, cel_t_ip, cel_t_cidr, cel_t_device, cel_t_authorizer, cel_t_path_check, cel_t_group_check,
+    cel_t_resource_check, cel_t_decision;
 /* Parameters of declarations and what is built of them. */
 extern const struct cel_type cel_t_a, cel_t_b, cel_t_list_a, cel_t_list_dyn, cel_t_list_list_a, cel_t_map_ab,
     cel_t_type_a, cel_t_optional_a, cel_t_optional_dyn, cel_t_optional_list_a, cel_t_optional_map_ab,
