@@ -192,8 +192,8 @@ static void test_embedded__the_stream_begins_with_everything_and_goes_on_in_orde
                      "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'ours', 'labels': {'" LABEL_JOB
                      "': '7'}}}"),
         ERR_NONE);
-    assert_int_equal(world_remove(&world, "ResourceClaim", "default", "c", NULL), ERR_NONE);
-    assert_int_equal(world_remove(&world, "ResourceClaim", "default", "c", NULL), ERR_NONE); /* gone already */
+    assert_int_equal(world_delete(&world, "ResourceClaim", "default", "c", NULL), ERR_NONE);
+    assert_int_equal(world_delete(&world, "ResourceClaim", "default", "c", NULL), ERR_NONE); /* gone already */
     assert_string_equal(buf_str(&world.stream), "PUT Pod/default/p Pending gated\n"
                                                 "PUT ResourceClaim/default/c free\n"
                                                 "PUT ConfigMap/default/ours there\n"
@@ -227,9 +227,9 @@ static void test_embedded__removal_by_uid_spares_another_object(void **state)
     (void)state;
     world_open(&world, world_two_nodes, false);
     world_claim(&world, "c", "any", 1);
-    assert_int_equal(world_remove(&world, "ResourceClaim", "default", "c", "another"), ERR_NONE);
+    assert_int_equal(world_delete(&world, "ResourceClaim", "default", "c", "another"), ERR_NONE);
     assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "free");
-    assert_int_equal(world_remove(&world, "Nothing", "default", "c", NULL), ERR_INVALID);
+    assert_int_equal(world_delete(&world, "Nothing", "default", "c", NULL), ERR_INVALID);
     world_close(&world);
 }
 
@@ -243,7 +243,7 @@ static void test_embedded__namespaces_are_implied_when_the_manifests_list_none(v
     assert_string_equal(world_state(&world, "Namespace/new"), "there");
     world_run(&world, 1000);
     assert_string_equal(world_state(&world, "Pod/new/p"), "Running@n1");
-    assert_int_equal(world_remove(&world, "Namespace", NULL, "new", NULL), ERR_NONE);
+    assert_int_equal(world_delete(&world, "Namespace", NULL, "new", NULL), ERR_NONE);
     assert_string_equal(world_state(&world, "Namespace/new"), "there going");
     assert_int_equal(world_create(&world, NULL, "%s", META("'name': 'q', 'namespace': 'new'")), ERR_DENIED);
     world_run(&world, 1000);

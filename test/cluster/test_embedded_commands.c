@@ -67,9 +67,9 @@ static void test_commands__fail_the_other_requests(void **state)
     world_command(&world, NULL, "{'fail': 'get', 'kind': 'Pod', 'error': 'unavailable'}");
     assert_int_equal(world_get(&world, "Pod", "default", "p", NULL), ERR_UNAVAILABLE);
     world_command(&world, NULL, "{'fail': 'remove', 'kind': 'Pod', 'error': 'unavailable'}");
-    assert_int_equal(world_remove(&world, "Pod", "default", "p", NULL), ERR_UNAVAILABLE);
+    assert_int_equal(world_delete(&world, "Pod", "default", "p", NULL), ERR_UNAVAILABLE);
     assert_string_equal(world_state(&world, "Pod/default/p"), "Pending");
-    assert_int_equal(world_remove(&world, "Pod", "default", "p", NULL), ERR_NONE);
+    assert_int_equal(world_delete(&world, "Pod", "default", "p", NULL), ERR_NONE);
     assert_string_equal(world_state(&world, "Pod/default/p"), "none");
     world_close(&world);
 }
@@ -214,7 +214,7 @@ static void test_commands__a_foreign_finalizer_holds_an_object(void **state)
     world_command(&world, NULL, "%s",
                   "{'putObject': {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p', 'finalizers': ['x/y']}, "
                   "'spec': {'nodeName': 'n1', 'containers': [{'name': 'a', 'image': 'x'}]}}}");
-    world_remove(&world, "Pod", "default", "p", NULL);
+    world_delete(&world, "Pod", "default", "p", NULL);
     world_run(&world, 5000);
     assert_string_equal(world_state(&world, "Pod/default/p"), "Failed@n1 exit 143 going");
     world_command(

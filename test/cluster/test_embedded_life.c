@@ -82,7 +82,7 @@ static void test_life__conditions_say_why_a_pod_waits(void **state)
     world_claim(&world, "c", "a", 3);
     assert_string_equal(condition_text(&world, "Pod/default/p", "PodScheduled", "message"),
                         "0/2 nodes are available: 2 cannot allocate all claims.");
-    world_remove(&world, "ResourceClaim", "default", "c", NULL);
+    world_delete(&world, "ResourceClaim", "default", "c", NULL);
     world_claim(&world, "c", "a", 2);
     world_run(&world, 100);
     assert_string_equal(condition_text(&world, "Pod/default/p", "PodScheduled", "status"), "True");
@@ -304,11 +304,11 @@ static void test_life__a_claim_stays_until_no_pod_uses_it(void **state)
     world_open(&world, world_two_nodes, false);
     world_claim(&world, "c", "any", 1);
     run_pod(&world, "p", "c");
-    assert_int_equal(world_remove(&world, "ResourceClaim", "default", "c", NULL), ERR_NONE);
+    assert_int_equal(world_delete(&world, "ResourceClaim", "default", "c", NULL), ERR_NONE);
     world_run(&world, 1000);
     assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "n1/gpu-0 for p going");
     buf_clear(&world.stream);
-    assert_int_equal(world_remove(&world, "Pod", "default", "p", NULL), ERR_NONE);
+    assert_int_equal(world_delete(&world, "Pod", "default", "p", NULL), ERR_NONE);
     assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1 going");
     world_run(&world, 1000);
     assert_string_equal(buf_str(&world.stream), "PUT Pod/default/p Running@n1 going\n"
@@ -353,7 +353,7 @@ static void test_life__a_foreground_deletion_takes_the_owner_last(void **state)
     }
     world_run(&world, 1000);
     assert_string_equal(world_state(&world, "Pod/default/p1"), "Running@n1");
-    assert_int_equal(world_remove(&world, "ConfigMap", "default", "anchor", NULL), ERR_NONE);
+    assert_int_equal(world_delete(&world, "ConfigMap", "default", "anchor", NULL), ERR_NONE);
     assert_string_equal(world_state(&world, "ConfigMap/default/anchor"), "there going");
     assert_string_equal(world_state(&world, "Pod/default/p2"), "none"); /* was not bound */
     assert_string_equal(world_state(&world, "ResourceClaim/default/c2"), "none");
@@ -412,10 +412,10 @@ static void test_life__a_second_owner_keeps_what_the_first_leaves(void **state)
                      "[{'name': 'g'}], 'containers': [{'name': 'a', 'image': 'x'}]}}",
                      uids[0], uids[1]),
         ERR_NONE);
-    world_remove(&world, "ConfigMap", "default", "m0", NULL);
+    world_delete(&world, "ConfigMap", "default", "m0", NULL);
     assert_string_equal(world_state(&world, "ConfigMap/default/m0"), "none");
     assert_string_equal(world_state(&world, "Pod/default/p"), "Pending gated");
-    world_remove(&world, "ConfigMap", "default", "m1", NULL);
+    world_delete(&world, "ConfigMap", "default", "m1", NULL);
     assert_string_equal(world_state(&world, "ConfigMap/default/m1"), "none");
     assert_string_equal(world_state(&world, "Pod/default/p"), "none");
     world_close(&world);

@@ -200,7 +200,7 @@ static void remove_something(struct world *world, struct rng *rng, size_t i)
     char name[16];
 
     snprintf(name, sizeof(name), "%c%zu", "pca"[kind], kind == 2 ? i % 2 : i);
-    world_remove(world, kinds[kind], "default", name, NULL);
+    world_delete(world, kinds[kind], "default", name, NULL);
 }
 
 static void command_something(struct world *world, struct rng *rng, size_t i)

@@ -38,7 +38,7 @@ static void story(struct world *world, size_t kill_after_step)
             assert_int_equal(world_ungate(world, "default", "x3"), ERR_NONE);
             break;
         case 7:
-            assert_int_equal(world_remove(world, "Pod", "default", "x3", NULL), ERR_NONE);
+            assert_int_equal(world_delete(world, "Pod", "default", "x3", NULL), ERR_NONE);
             break;
         case 8:
             assert_int_equal(world_command(world, NULL, "{'nodeDown': 'n2'}"), ERR_NONE);
@@ -98,7 +98,7 @@ static void test_state__what_should_have_ended_meanwhile_ends_at_once_with_its_t
     world_pod(&world, "p", "c", false, "60s");
     world_pod(&world, "q", NULL, false, "60s");
     world_run(&world, 1000);
-    world_remove(&world, "Pod", "default", "q", NULL);
+    world_delete(&world, "Pod", "default", "q", NULL);
     world_stop(&world);
     clock_advance(world.clock, clock_now_ms(world.clock) + 3600000, NULL, NULL);
     world_resume(&world);
@@ -125,7 +125,7 @@ static void test_state__uids_are_not_given_twice(void **state)
     snprintf(first, sizeof(first), "%s",
              json_string_value(
                  json_object_get(json_object_get(world_object(&world, "ResourceClaim/default/c"), "metadata"), "uid")));
-    world_remove(&world, "ResourceClaim", "default", "c", NULL); /* the newest object is gone */
+    world_delete(&world, "ResourceClaim", "default", "c", NULL); /* the newest object is gone */
     world_restart(&world);
     world_claim(&world, "c", "any", 1);
     second = json_string_value(
@@ -170,7 +170,7 @@ static void test_state__each_object_is_a_file_that_goes_with_it(void **state)
     world_claim(&world, "c", "any", 1);
     assert_true(state_has(&world, "ResourceClaim_default_c.json"));
     assert_false(state_has(&world, "Node__n1.json"));
-    world_remove(&world, "ResourceClaim", "default", "c", NULL);
+    world_delete(&world, "ResourceClaim", "default", "c", NULL);
     assert_false(state_has(&world, "ResourceClaim_default_c.json"));
     world_close(&world);
 }
@@ -248,7 +248,7 @@ static void test_state__odd_status_values_do_no_harm(void **state)
         write_state(&world, "Pod_default_p.json", buf_str(&text));
         world_resume(&world);
         world_run(&world, 60000);
-        world_remove(&world, "Pod", "default", "p", NULL);
+        world_delete(&world, "Pod", "default", "p", NULL);
         world_run(&world, 1000);
         assert_string_equal(world_state(&world, "Pod/default/p"), "none");
         world_close(&world);
@@ -300,8 +300,8 @@ static void test_state__a_turn_that_was_decided_is_carried_out(void **state)
         world_claim(&world, "d", "any", 1);
         pod = file_text(&world, "Pod_default_p.json");
         claim = file_text(&world, "ResourceClaim_default_c.json");
-        world_remove(&world, "Pod", "default", "p", NULL);
-        world_remove(&world, "ResourceClaim", "default", "c", NULL);
+        world_delete(&world, "Pod", "default", "p", NULL);
+        world_delete(&world, "ResourceClaim", "default", "c", NULL);
         world_stop(&world);
         write_state(&world, "turn",
                     "put Pod_default_p.json\nput ResourceClaim_default_c.json\ndel ResourceClaim_default_d.json\n"

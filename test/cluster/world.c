@@ -315,7 +315,7 @@ enum err_code world_create(struct world *world, struct error *err, const char *f
     return code;
 }
 
-enum err_code world_remove(struct world *world, const char *kind, const char *ns, const char *name, const char *uid)
+enum err_code world_delete(struct world *world, const char *kind, const char *ns, const char *name, const char *uid)
 {
     struct reply reply = {0};
 

@@ -47,7 +47,7 @@ int64_t world_ms(const struct world *world); /* since WORLD_START_MS */
 /* Requests, answered before they return. Text is JSON with ' for ". The code of the answer; `err` may be NULL. */
 enum err_code world_create(struct world *world, struct error *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 enum err_code world_create_json(struct world *world, const json_t *object, struct error *err);
-enum err_code world_remove(struct world *world, const char *kind, const char *ns, const char *name, const char *uid);
+enum err_code world_delete(struct world *world, const char *kind, const char *ns, const char *name, const char *uid);
 enum err_code world_ungate(struct world *world, const char *ns, const char *pod);
 enum err_code world_get(struct world *world, const char *kind, const char *ns, const char *name, json_t **out);
 enum err_code world_command(struct world *world, struct error *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
