@@ -34,6 +34,7 @@ struct builder {
     size_t n_own, cap_own;
     struct gs_node **nodes;
     size_t n_nodes, cap_nodes;
+    size_t n_settled;                   /* of them have their cells */
     struct gang_device ***node_devices; /* per node: its local devices, NULL-terminated */
     size_t cap_node_devices;
     bool *claim_attributes;    /* per attribute: some constraint in a claim looks at it */
@@ -64,6 +65,8 @@ uint64_t gang_kind_ports(const struct gang *gang, const struct gang_kind *kind, 
 
 /* ---- gang_cells.c ---- */
 
+/* Make the cells and the hash of the node that was added last, while there is no device of the network. */
+void builder_settle(struct builder *b);
 /* Turn what was added into the problem: groups, cells, hashes. */
 void builder_finish(struct builder *b);
 

@@ -84,7 +84,8 @@ static struct gs_hash sign_values(const struct builder *b, const struct gang_dev
         h = gs_hash_mix(h, value ? value->n + 2 + value->odd : 1);
         for (uint32_t i = 0; value && i < value->n; i++) {
             uint32_t element = value->elements[i];
-            bool raw = device->is_net || b->distinct_attributes[a] || bitset_has(b->net_elements, element);
+            bool raw = device->is_net || b->distinct_attributes[a] ||
+                       (b->net_elements && bitset_has(b->net_elements, element));
 
             sum = gs_hash_add(sum, raw ? gs_hash_mix((struct gs_hash){7, 7}, element)
                                        : gs_hash_mix((struct gs_hash){8, 8}, number_of(numbering, element)));
@@ -295,17 +296,28 @@ static void fill_shared(struct builder *b)
 
 /* ---- the whole ---- */
 
+static void make_node_cells(struct builder *b, size_t n)
+{
+    size_t n_devices = 0;
+
+    while (b->node_devices[n][n_devices])
+        n_devices++;
+    b->nodes[n]->cells = make_cells(b, b->node_devices[n], n_devices, b->nodes[n], &b->nodes[n]->n_cells);
+}
+
+void builder_settle(struct builder *b)
+{
+    make_node_cells(b, b->n_nodes - 1);
+    gs_prepare_node(b->problem, b->nodes[b->n_nodes - 1]);
+    b->n_settled = b->n_nodes;
+}
+
 static void fill_cells(struct builder *b)
 {
     fill_reach(b);
     find_net_elements(b);
-    for (size_t n = 0; n < b->n_nodes; n++) {
-        size_t n_devices = 0;
-
-        while (b->node_devices[n][n_devices])
-            n_devices++;
-        b->nodes[n]->cells = make_cells(b, b->node_devices[n], n_devices, b->nodes[n], &b->nodes[n]->n_cells);
-    }
+    for (size_t n = b->n_settled; n < b->n_nodes; n++)
+        make_node_cells(b, n);
     b->problem->net_cells = make_cells(b, b->devices.items, b->devices.n, NULL, &b->problem->n_net_cells);
 }
 
@@ -317,9 +329,6 @@ static void fill_problem(struct builder *b)
     if (b->n_nodes)
         memcpy(problem->nodes, b->nodes, b->n_nodes * sizeof(*problem->nodes));
     problem->n_nodes = b->n_nodes;
-    problem->n_resources = b->gang->n_resources;
-    problem->n_asks = b->gang->n_asks;
-    problem->n_attributes = b->gang->n_attributes;
     problem->n_elements = b->gang->elements.n + 1;
     fill_groups(b);
     fill_shared(b);
@@ -337,6 +346,9 @@ void builder_init(struct builder *b, struct gang *gang, const struct gang_choice
 {
     *b = (struct builder){.gang = gang, .choice = choice, .arena = &gang->work};
     b->problem = arena_new(b->arena, struct gs_problem);
+    b->problem->n_resources = gang->n_resources;
+    b->problem->n_asks = gang->n_asks;
+    b->problem->n_attributes = gang->n_attributes;
     mark_attributes(b);
 }
 

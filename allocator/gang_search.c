@@ -103,20 +103,22 @@ static struct gs_hash node_hash(const struct gs_problem *problem, const struct g
     return gs_hash_mix(gs_hash_mix(h, node->ports), node->shared_ok);
 }
 
+void gs_prepare_node(const struct gs_problem *problem, struct gs_node *node)
+{
+    node->cell_sum = (struct gs_hash){0, 0};
+    for (size_t c = 0; c < node->n_cells; c++) {
+        node->cells[c].hash = cell_hash(&node->cells[c]);
+        node->cell_sum = gs_hash_add(node->cell_sum, node->cells[c].hash);
+    }
+    node->hash = node_hash(problem, node);
+}
+
 void gs_prepare(struct gs_problem *problem)
 {
     for (size_t c = 0; c < problem->n_net_cells; c++)
         problem->net_cells[c].hash = cell_hash(&problem->net_cells[c]);
-    for (size_t n = 0; n < problem->n_nodes; n++) {
-        struct gs_node *node = problem->nodes[n];
-
-        node->cell_sum = (struct gs_hash){0, 0};
-        for (size_t c = 0; c < node->n_cells; c++) {
-            node->cells[c].hash = cell_hash(&node->cells[c]);
-            node->cell_sum = gs_hash_add(node->cell_sum, node->cells[c].hash);
-        }
-        node->hash = node_hash(problem, node);
-    }
+    for (size_t n = 0; n < problem->n_nodes; n++)
+        gs_prepare_node(problem, problem->nodes[n]);
 }
 
 static struct gs_hash total_hash(const struct gs_problem *problem)

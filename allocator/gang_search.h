@@ -201,6 +201,8 @@ void gs_memo_put(struct gs_memo *memo, struct gs_hash key);
 
 /* Bring the hashes of a problem whose state has been filled in up to date. Once, before the first search. */
 void gs_prepare(struct gs_problem *problem);
+/* The same for one node of it. */
+void gs_prepare_node(const struct gs_problem *problem, struct gs_node *node);
 
 /* Place counts[g] members of every group (and all shared claims). On GS_FOUND the solution is written into `arena`; the
  * problem's state is as before in any case. `order` lists the groups that have members, hardest first. *steps counts

@@ -23,6 +23,7 @@ struct survey {
     struct gang_spot *spots;
     size_t n_spots, cap_spots;
     struct gs_memo *classes; /* those that have a node in the problem */
+    bool is_streaming;       /* nothing couples nodes as far as is known */
 };
 
 /* ---- the question ---- */
@@ -129,7 +130,8 @@ static bool is_known(struct survey *s, const struct node *node, uint32_t rank)
     if (note.kinds == 0)
         return true;
     if (!gs_memo_has(s->classes, note.class)) {
-        gs_memo_put(s->classes, note.class);
+        if (!s->is_streaming) /* else by look_at() */
+            gs_memo_put(s->classes, note.class);
         return false;
     }
     mem_grow(s->spots, s->n_spots, s->cap_spots);
@@ -138,12 +140,37 @@ static bool is_known(struct survey *s, const struct node *node, uint32_t rank)
     return true;
 }
 
-static void note_nothing(const struct survey *s, const struct node *node)
+/* Look at a node; where nothing couples nodes, one that looks like an earlier one leaves only a spot behind. */
+static void look_at(struct survey *s, const struct node *node, uint32_t rank)
 {
+    struct arena_mark mark = arena_mark(s->b.arena);
     struct gang_note note = {.state = node_state(s->b.gang->snapshot, node)};
+    const struct gs_node *added;
 
+    if (!builder_add_node(&s->b, node, rank)) {
+        if (s->notes)
+            gang_notes_put(s->notes, node->slot, &note);
+        if (s->b.devices.n == 0)
+            arena_rewind(s->b.arena, mark);
+        return;
+    }
+    added = s->b.nodes[s->b.n_nodes - 1];
+    count_kinds(s->out, added->groups);
+    if (!s->is_streaming || s->b.devices.n > 0)
+        return;
+    builder_settle(&s->b);
+    note.class = added->hash;
+    note.kinds = added->groups;
     if (s->notes)
         gang_notes_put(s->notes, node->slot, &note);
+    if (!gs_memo_has(s->classes, note.class)) {
+        gs_memo_put(s->classes, note.class);
+        return;
+    }
+    mem_grow(s->spots, s->n_spots, s->cap_spots);
+    s->spots[s->n_spots++] = (struct gang_spot){note.class, node->slot, rank};
+    s->b.n_settled = --s->b.n_nodes;
+    arena_rewind(s->b.arena, mark);
 }
 
 static void look_at_all(struct survey *s)
@@ -155,12 +182,10 @@ static void look_at_all(struct survey *s)
     for (size_t i = 0; i < n_slots; i++) {
         const struct node *node = snapshot_node(s->b.gang->snapshot, slots[i]);
 
-        if (is_known(s, node, (uint32_t)i))
-            continue;
-        if (builder_add_node(&s->b, node, (uint32_t)i))
-            count_kinds(s->out, s->b.nodes[s->b.n_nodes - 1]->groups);
-        else
-            note_nothing(s, node);
+        if (!is_known(s, node, (uint32_t)i))
+            look_at(s, node, (uint32_t)i);
+        if (s->is_streaming && s->b.devices.n > 0)
+            return; /* coupled after all */
     }
 }
 
@@ -182,13 +207,23 @@ static void look_at_spots(struct survey *s)
     s->n_spots = 0;
 }
 
-static bool is_coupled_yet(const struct survey *s)
+static bool is_coupled_job(const struct gang *gang)
 {
-    bool distinct = false;
+    for (size_t i = 0; i < gang->spec->n_constraints; i++)
+        if (gang->spec->constraints[i].kind == GANG_DISTINCT_ATTRIBUTE)
+            return true;
+    return gang->n_shared > 0;
+}
 
-    for (size_t i = 0; i < s->b.gang->spec->n_constraints; i++)
-        distinct = distinct || s->b.gang->spec->constraints[i].kind == GANG_DISTINCT_ATTRIBUTE;
-    return distinct || s->b.gang->n_shared > 0 || s->b.devices.n > 0;
+/* Begin (again) with nothing seen. */
+static void survey_begin(struct survey *s, struct gang *gang, const struct gang_choice *choice)
+{
+    memset(s->out->kind_nodes, 0, sizeof(s->out->kind_nodes));
+    s->n_spots = 0;
+    gs_memo_free(s->classes);
+    s->classes = gs_memo_new();
+    builder_init(&s->b, gang, choice);
+    look_at_all(s);
 }
 
 /* ---- what is remembered ---- */
@@ -206,7 +241,7 @@ static void note_nodes(const struct survey *s)
 {
     const struct gs_problem *problem = s->b.problem;
 
-    for (size_t i = 0; i < problem->n_nodes && s->notes && problem->n_distinct == 0; i++) {
+    for (size_t i = 0; i < problem->n_nodes && s->notes && !s->is_streaming && problem->n_distinct == 0; i++) {
         const struct gs_node *node = problem->nodes[i];
         struct gang_note note = {.state = node_state(s->b.gang->snapshot, gang_node_of(node)->node),
                                  .class = node->hash,
@@ -264,13 +299,18 @@ static void trim(struct survey *s)
 
 struct gang_survey *gang_survey(struct gang *gang, const struct gang_choice *choice)
 {
-    struct survey s = {.out = arena_new(&gang->work, struct gang_survey), .classes = gs_memo_new()};
+    struct survey s = {.out = arena_new(&gang->work, struct gang_survey)};
 
     if (can_note(gang))
         s.notes = gang_notes_open(gang->snapshot->cache, question_of(gang, choice));
-    builder_init(&s.b, gang, choice);
-    look_at_all(&s);
-    if (is_coupled_yet(&s))
+    s.is_streaming = !is_coupled_job(gang);
+    survey_begin(&s, gang, choice);
+    if (s.is_streaming && s.b.devices.n > 0) {
+        builder_release(&s.b);
+        s.is_streaming = false;
+        survey_begin(&s, gang, choice);
+    }
+    if (!s.is_streaming)
         look_at_spots(&s);
     builder_finish(&s.b);
     note_nodes(&s);
