@@ -19,7 +19,6 @@ void handle_job_explain(struct request *request);
 void handle_job_events(struct request *request);
 void handle_job_logs(struct request *request);
 void handle_job_action(struct request *request);
-void handle_events(struct request *request);
 /* queues.c */
 void handle_queues(struct request *request);
 void handle_queue(struct request *request);

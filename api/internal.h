@@ -87,9 +87,8 @@ void api_end_waits(struct api *api);
 void waiter_free(struct waiter *waiter);
 void waiter_look(struct waiter *waiter); /* now, if there is one */
 
-/* Answer with server-sent events: those of one job until it has ended, or of all jobs (job NULL) for ever (stream.c).
- */
-void request_stream_events(struct request *request, const char *job);
+/* Answer with the events of the job in args[0] as they happen, until it has ended (stream.c). */
+void request_stream_events(struct request *request);
 
 /* States of a job as the core names them: canonical spelling for any case, or NULL. */
 const char *job_state_find(const char *name);

@@ -161,27 +161,17 @@ void handle_job_logs(struct request *request)
 
 /* ---- events ---- */
 
-static void events(struct request *request, const char *job)
+void handle_job_events(struct request *request)
 {
     struct str accept = http_header_find(exchange_head(request->exchange), "accept");
     struct error err = {0};
+    json_t *body;
 
     if (http_list_has(accept, "text/event-stream")) {
-        request_stream_events(request, job);
+        request_stream_events(request);
         return;
     }
-    request_result(request,
-                   core_events(request->api->core, &request->caller, job, request_int(request, "after", 0),
-                               (size_t)request_int(request, "limit", PAGE_DEFAULT), &err),
-                   &err);
-}
-
-void handle_job_events(struct request *request)
-{
-    events(request, request->args[0]);
-}
-
-void handle_events(struct request *request)
-{
-    events(request, NULL);
+    body = core_events(request->api->core, &request->caller, request->args[0], request_int(request, "after", 0),
+                       (size_t)request_int(request, "limit", PAGE_DEFAULT), &err);
+    request_result(request, body, &err);
 }

@@ -71,8 +71,6 @@ static const struct route routes[] = {
      "Let a held job start again.", JOB_ACTION_RELEASE},
     {"POST", "/v1/jobs/{job}/requeue", ROLE_SUBMITTER, handle_job_action, BODY_NONE, 200, NO_PARAMS, "Job",
      "Stop a job and queue it again.", JOB_ACTION_REQUEUE},
-    {"GET", "/v1/events", ROLE_VIEWER, handle_events, BODY_NONE, 200, event_params, "EventList",
-     "What happened to all jobs; as a live stream with Accept: text/event-stream.", 0},
 
     {"GET", "/v1/queues", ROLE_VIEWER, handle_queues, BODY_NONE, 200, NO_PARAMS, "QueueList",
      "The queues with quota and use.", 0},

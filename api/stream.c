@@ -47,8 +47,6 @@ static bool job_has_ended(struct request *request)
     const char *state;
     bool has_ended;
 
-    if (!request->args[0])
-        return false;
     job = core_job(request->api->core, &request->caller, request->args[0], &err);
     state = json_string_value(json_object_get(job, "state"));
     has_ended = !state || job_state_is_final(state);
@@ -85,19 +83,18 @@ static int64_t last_seen(struct request *request)
     return *end == '\0' ? id : 0;
 }
 
-void request_stream_events(struct request *request, const char *job)
+void request_stream_events(struct request *request)
 {
     struct error err = {0};
-    json_t *found = job ? core_job(request->api->core, &request->caller, job, &err) : NULL;
+    json_t *job = core_job(request->api->core, &request->caller, request->args[0], &err);
 
-    if (job && !found) {
+    if (!job) {
         request_fail(request, &err);
         return;
     }
-    if (found)
-        request->args[0] =
-            arena_printf(&request->arena, "%lld", (long long)json_integer_value(json_object_get(found, "id")));
-    json_decref(found);
+    /* The job that the name means now, whatever gets this name later. */
+    request->args[0] = arena_printf(&request->arena, "%lld", (long long)json_integer_value(json_object_get(job, "id")));
+    json_decref(job);
     request->stream_after = last_seen(request);
     request_stream(request, "text/event-stream");
     request_wait(request, STREAM_ALIVE_MS, look);

@@ -214,7 +214,7 @@ static void test_waiting__everything_may_end_at_any_time(void **state)
     fixture->core->holds_replies = true;
     fds[0] = begin(fixture, "POST", "/v1/jobs/1/cancel", NULL);
     fds[1] = begin(fixture, "GET", "/v1/jobs/1?waitFor=ended", NULL);
-    fds[2] = begin(fixture, "GET", "/v1/events", "Accept: text/event-stream\r\n");
+    fds[2] = begin(fixture, "GET", "/v1/jobs/1/events", "Accept: text/event-stream\r\n");
     fds[3] = client_open(fixture, false);
     client_say(fixture, fds[3], "POST /v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234");
     fixture_free(fixture);
@@ -234,7 +234,7 @@ static void test_waiting__stopping_answers_everybody(void **state)
     fixture->core->holds_replies = true;
     commanding = begin(fixture, "POST", "/v1/jobs/1/cancel", NULL);
     waiting = begin(fixture, "GET", "/v1/jobs/1?waitFor=ended", NULL);
-    streaming = begin(fixture, "GET", "/v1/events", "Accept: text/event-stream\r\n");
+    streaming = begin(fixture, "GET", "/v1/jobs/1/events", "Accept: text/event-stream\r\n");
     idle = client_open(fixture, false);
     api_stop(fixture->api);
     assert_false(api_is_quiet(fixture->api));
@@ -300,9 +300,10 @@ static void test_waiting__a_stream_goes_on_where_it_was(void **state)
     int fd;
 
     (void)state;
+    fake_core_add_job(fixture->core, 1, "train", "Running");
     for (int i = 1; i <= 500; i++)
         fake_core_add_event(fixture->core, i, 1, "e");
-    fd = begin(fixture, "GET", "/v1/events", "Accept: text/event-stream\r\nLast-Event-ID: 150\r\n");
+    fd = begin(fixture, "GET", "/v1/jobs/1/events", "Accept: text/event-stream\r\nLast-Event-ID: 150\r\n");
     text = client_read_all(fixture, fd, 50);
     assert_null(strstr(text, "id: 150\n"));
     for (int i = 151; i <= 500; i++) { /* more than a page */
