@@ -26,6 +26,15 @@ static int take_idempotency_key(struct request *request, const char **out, struc
     return 0;
 }
 
+/* Nothing was created, so it is not 201. */
+static void on_dry_run(void *ctx, const struct core_reply *reply)
+{
+    if (reply->err)
+        request_core_reply(ctx, reply);
+    else
+        request_json(ctx, 200, reply->body);
+}
+
 void handle_submit(struct request *request)
 {
     struct submit_options options = {
@@ -39,7 +48,8 @@ void handle_submit(struct request *request)
     if (take_idempotency_key(request, &options.idempotency_key, &err) < 0)
         request_fail(request, &err);
     else
-        core_submit(request->api->core, &request->caller, request->body, &options, request_core_reply, request);
+        core_submit(request->api->core, &request->caller, request->body, &options,
+                    options.dry_run ? on_dry_run : request_core_reply, request);
 }
 
 /* ---- reading ---- */

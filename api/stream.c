@@ -98,7 +98,7 @@ void request_stream_events(struct request *request)
     request->stream_after = last_seen(request);
     request_stream(request, "text/event-stream");
     request_wait(request, STREAM_ALIVE_MS, look);
-    if (request->api->is_stopping)
+    if (request->api->is_stopping || str_is(exchange_head(request->exchange)->method, "HEAD"))
         request_end_wait(request);
     else
         look(request, false);

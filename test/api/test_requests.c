@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/routes.h"
 #include "test/api/fixture.h"
 
 #include "allocator/base/banned.h"
@@ -34,6 +35,7 @@ static const struct request_case {
     {"a viewer does not submit", "viewer", "POST", "/v1/jobs", JSON, ONE, 403, "detail",
      "this needs the role submitter; viewer has viewer"},
     {"a submitter submits", "submitter", "POST", "/v1/jobs", JSON, ONE, 201, "jobs", "[{\"id\":1}]"},
+    {"a dry run creates nothing", "submitter", "POST", "/v1/jobs?dryRun=true", JSON, ONE, 200, "jobs", "[{\"id\":1}]"},
     {"a submitter does not apply", "submitter", "POST", "/v1/apply", JSON, ONE, 403, "code", "denied"},
     {"a queue administrator does not apply", "queue-admin", "POST", "/v1/apply", JSON, ONE, 403, "code", "denied"},
     {"an administrator applies", "admin", "POST", "/v1/apply", JSON, ONE, 200, "applied", "[]"},
@@ -394,6 +396,28 @@ static void test_requests__openapi_describes_every_route(void **state)
     fixture_free(fixture);
 }
 
+/* The room's README lists every route as "METHOD /path". */
+static void test_requests__readme_lists_every_route(void **state)
+{
+    FILE *file = fopen("api/README.md", "re");
+    char bytes[4096];
+    size_t n;
+    BUF readme = {0};
+
+    (void)state;
+    assert_non_null(file);
+    while ((n = fread(bytes, 1, sizeof(bytes), file)) > 0)
+        buf_add(&readme, bytes, n);
+    fclose(file);
+    for (const struct route *route = routes_all(); route->method; route++) {
+        BUF name = {0};
+
+        buf_addf(&name, "%s %s", route->method, route->path);
+        if (!strstr(buf_str(&readme), buf_str(&name)))
+            fail_msg("api/README.md does not list %s", buf_str(&name));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_requests__a_real_server_has_no_machine),
         cmocka_unit_test(test_requests__logs_are_text),
         cmocka_unit_test(test_requests__metrics_are_text),
+        cmocka_unit_test(test_requests__readme_lists_every_route),
         cmocka_unit_test(test_requests__openapi_describes_every_route),
     };
     int failed = RUN_TABLE(test_requests__answer, request_cases);

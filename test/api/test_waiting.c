@@ -351,6 +351,49 @@ static void test_waiting__old_clients_get_a_plain_stream(void **state)
     fixture_free(fixture);
 }
 
+static void test_waiting__head_does_not_follow(void **state)
+{
+    struct fixture *fixture = fixture_new(NULL);
+    struct answer answer;
+    int fd;
+
+    (void)state;
+    fake_core_add_job(fixture->core, 1, "train", "Running");
+    fd = begin(fixture, "HEAD", "/v1/jobs/1/events", "Accept: text/event-stream\r\n");
+    answer = client_read(fixture, fd, true, 1000);
+    assert_int_equal(answer.status, 200);
+    assert_true(api_is_quiet(fixture->api));
+    answer_release(&answer);
+    close(fd);
+    fixture_free(fixture);
+}
+
+/* The time for requests and idle connections is none for those who wait on purpose. */
+static void test_waiting__patience_is_not_limited_by_the_request_timeout(void **state)
+{
+    struct fixture *fixture = fixture_new(&(struct fixture_options){.timeout_ms = 100});
+    int waiting, streaming;
+    struct answer answer;
+    char *text;
+
+    (void)state;
+    fake_core_add_job(fixture->core, 1, "train", "Running");
+    waiting = begin(fixture, "GET", "/v1/jobs/1?waitFor=ended", NULL);
+    streaming = begin(fixture, "GET", "/v1/jobs/1/events", "Accept: text/event-stream\r\n");
+    for (int i = 0; i < 20; i++)
+        fixture_turn(fixture, 20);
+    fake_core_add_event(fixture->core, 9, 1, "late");
+    fake_core_set_state(fixture->core, 1, "Succeeded");
+    answer = finish(fixture, waiting, 1000);
+    assert_int_equal(answer.status, 200);
+    answer_release(&answer);
+    text = client_read_all(fixture, streaming, 50);
+    assert_non_null(strstr(text, "event: late\n"));
+    free(text);
+    close(streaming);
+    fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +409,8 @@ int main(void)
         cmocka_unit_test(test_waiting__events_come_as_they_happen),
         cmocka_unit_test(test_waiting__a_stream_goes_on_where_it_was),
         cmocka_unit_test(test_waiting__a_stream_of_nobody_is_a_problem),
+        cmocka_unit_test(test_waiting__head_does_not_follow),
+        cmocka_unit_test(test_waiting__patience_is_not_limited_by_the_request_timeout),
         cmocka_unit_test(test_waiting__old_clients_get_a_plain_stream),
     };
     int failed = RUN_TABLE(test_waiting__for_a_state, wait_cases);
