@@ -30,9 +30,14 @@ FIELD_CELL(cell_name, "name")
 FIELD_CELL(cell_class, "deviceClassName")
 FIELD_CELL(cell_selector, "selector")
 FIELD_CELL(cell_capacity, "capacity")
-FIELD_CELL(cell_total, "total")
 FIELD_CELL(cell_id, "id")
 FIELD_CELL(cell_role, "role")
+
+static void cell_total(const json_t *resource, int64_t now_ms, struct buf *out)
+{
+    (void)now_ms;
+    text_amount(out, field_text(resource, "name", ""), json_object_get(resource, "total"));
+}
 
 /* ---- queues ---- */
 
@@ -99,18 +104,6 @@ static void cell_running(const json_t *row, int64_t now_ms, struct buf *out)
         text_field(out, json_object_get(json_object_get(row, "queue"), "jobs"), "running");
 }
 
-#define QUOTA_CELL(function, key)                                                                                      \
-    static void function(const json_t *row, int64_t now_ms, struct buf *out)                                           \
-    {                                                                                                                  \
-        (void)now_ms;                                                                                                  \
-        text_field(out, json_object_get(row, "quota"), key);                                                           \
-    }
-QUOTA_CELL(cell_resource, "resource")
-QUOTA_CELL(cell_used, "used")
-QUOTA_CELL(cell_nominal, "nominal")
-QUOTA_CELL(cell_borrowed, "borrowed")
-QUOTA_CELL(cell_quota_capacity, "capacity")
-
 /* What is null has no limit. */
 static void limit(const json_t *row, const char *key, struct buf *out)
 {
@@ -118,21 +111,28 @@ static void limit(const json_t *row, const char *key, struct buf *out)
 
     if (json_is_null(value))
         buf_adds(out, "-");
-    else
-        text_value(out, value);
+    else if (value)
+        text_amount(out, field_text(json_object_get(row, "quota"), "resource", ""), value);
 }
 
-static void cell_borrowing_limit(const json_t *row, int64_t now_ms, struct buf *out)
+static void cell_resource(const json_t *row, int64_t now_ms, struct buf *out)
 {
     (void)now_ms;
-    limit(row, "borrowingLimit", out);
+    text_field(out, json_object_get(row, "quota"), "resource");
 }
 
-static void cell_lending_limit(const json_t *row, int64_t now_ms, struct buf *out)
-{
-    (void)now_ms;
-    limit(row, "lendingLimit", out);
-}
+#define QUOTA_CELL(function, key)                                                                                      \
+    static void function(const json_t *row, int64_t now_ms, struct buf *out)                                           \
+    {                                                                                                                  \
+        (void)now_ms;                                                                                                  \
+        limit(row, key, out);                                                                                          \
+    }
+QUOTA_CELL(cell_used, "used")
+QUOTA_CELL(cell_nominal, "nominal")
+QUOTA_CELL(cell_borrowed, "borrowed")
+QUOTA_CELL(cell_quota_capacity, "capacity")
+QUOTA_CELL(cell_borrowing_limit, "borrowingLimit")
+QUOTA_CELL(cell_lending_limit, "lendingLimit")
 
 static const struct column queue_columns[] = {
     {"QUEUE", cell_queue, false, false},

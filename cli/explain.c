@@ -140,17 +140,25 @@ static void print_requests(struct cli *cli, const json_t *requests)
     table_release(&table);
 }
 
-/* "8 devices of gpus/gpu do not meet selector ..." */
+static void request_title(const json_t *request, struct buf *out)
+{
+    text_field(out, request, "claim");
+    buf_addc(out, '/');
+    text_field(out, request, "request");
+    buf_adds(out, ": ");
+}
+
+/* "gpus/gpu: 8 devices fail the selector ..." */
 static void print_excluded(struct cli *cli, const json_t *request)
 {
     static const struct {
-        const char *key, *words;
+        const char *key, *one, *many;
     } reasons[] = {
-        {"selector", "fail the selector"},
-        {"constraint", "fail the constraint"},
-        {"capacity", "have too little"},
-        {"counter", "need the shared counter"},
-        {"quota", "are"},
+        {"selector", "fails the selector", "fail the selector"},
+        {"constraint", "fails the constraint", "fail the constraint"},
+        {"capacity", "has too little", "have too little"},
+        {"counter", "lacks what others use up of the shared counter", "lack what others use up of the shared counter"},
+        {"quota", "is", "are"},
     };
     const json_t *excluded;
     size_t i;
@@ -158,52 +166,69 @@ static void print_excluded(struct cli *cli, const json_t *request)
     json_array_foreach(json_object_get(request, "excluded"), i, excluded) for (size_t k = 0; k < ARRAY_SIZE(reasons);
                                                                                k++)
     {
+        bool one = field_int(excluded, "devices") == 1;
         BUF line = {0};
 
         if (!json_object_get(excluded, reasons[k].key))
             continue;
-        text_field(&line, request, "claim");
-        buf_addc(&line, '/');
-        text_field(&line, request, "request");
-        buf_adds(&line, ": ");
+        request_title(request, &line);
         text_count(&line, field_int(excluded, "devices"), "device", "devices");
-        buf_addf(&line, " %s ", reasons[k].words);
+        buf_addf(&line, " %s ", one ? reasons[k].one : reasons[k].many);
         text_field(&line, excluded, reasons[k].key);
         paragraph(cli, "    - ", buf_str(&line));
     }
 }
 
-#define HOLDERS_SHOWN 8
-
-static void print_holders(struct cli *cli, const json_t *request)
+static void holder_name(const json_t *holder, struct buf *out)
 {
-    const json_t *holders = json_object_get(request, "holders"), *holder;
+    bool job = json_object_get(holder, "job");
+
+    buf_adds(out, job ? "job " : "claim ");
+    text_field(out, holder, job ? "job" : "claim");
+}
+
+/* One job may hold with many claims: added up. */
+static json_t *holders_by_name(const json_t *holders)
+{
+    json_t *sums = json_object();
+    const json_t *holder;
     size_t i;
 
     json_array_foreach(holders, i, holder)
     {
-        BUF line = {0};
+        BUF name = {0};
 
-        if (i == HOLDERS_SHOWN) {
-            text_count(&line, (json_int_t)(json_array_size(holders) - i), "more holder", "more holders");
-            paragraph(cli, "    - ", buf_str(&line));
+        holder_name(holder, &name);
+        json_object_set_new(
+            sums, buf_str(&name),
+            json_integer(json_integer_value(json_object_get(sums, buf_str(&name))) + field_int(holder, "devices")));
+    }
+    return sums;
+}
+
+#define HOLDERS_SHOWN 8
+
+/* "gpus/gpu: held are 8 by job 1, 2 by job 4" */
+static void print_holders(struct cli *cli, const json_t *request)
+{
+    json_t *sums = holders_by_name(json_object_get(request, "holders")), *devices;
+    const char *name;
+    size_t shown = 0;
+    BUF line = {0};
+
+    request_title(request, &line);
+    json_object_foreach(sums, name, devices)
+    {
+        if (shown++ == HOLDERS_SHOWN) {
+            buf_addf(&line, " and by %zu more", json_object_size(sums) - HOLDERS_SHOWN);
             break;
         }
-        text_field(&line, request, "claim");
-        buf_addc(&line, '/');
-        text_field(&line, request, "request");
-        buf_adds(&line, ": ");
-        text_count(&line, field_int(holder, "devices"), "device", "devices");
-        buf_adds(&line, field_int(holder, "devices") == 1 ? " is held by " : " are held by ");
-        if (json_object_get(holder, "job")) {
-            buf_adds(&line, "job ");
-            text_field(&line, holder, "job");
-        } else {
-            buf_adds(&line, "claim ");
-            text_field(&line, holder, "claim");
-        }
-        paragraph(cli, "    - ", buf_str(&line));
+        buf_addf(&line, "%s%" JSON_INTEGER_FORMAT " by ", shown == 1 ? "held are " : ", ", json_integer_value(devices));
+        text_add(&line, name);
     }
+    if (shown > 0)
+        paragraph(cli, "    - ", buf_str(&line));
+    json_decref(sums);
 }
 
 /* ---- groups ---- */
@@ -262,6 +287,30 @@ static void print_group(struct cli *cli, const json_t *group)
 
 /* ---- what blocks, what helps ---- */
 
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* Of devices in use, the name is that of the claim that holds them and the detail its job, if it is a job's. */
+static void block_words(const json_t *block, struct buf *out)
+{
+    const char *detail = field_text(block, "detail", "");
+
+    if (strcmp(field_text(block, "kind", ""), "devices") == 0 && is_number(detail)) {
+        buf_adds(out, "the devices of claim ");
+        text_field(out, block, "name");
+        buf_adds(out, ", held by job ");
+        text_add(out, detail);
+        return;
+    }
+    text_field(out, block, "kind");
+    buf_addc(out, ' ');
+    text_field(out, block, "name");
+    buf_adds(out, *detail ? ": " : "");
+    text_add(out, detail);
+}
+
 static void print_blocking(struct cli *cli, const json_t *blocking)
 {
     const json_t *block;
@@ -274,16 +323,10 @@ static void print_blocking(struct cli *cli, const json_t *blocking)
         const json_t *nodes = json_object_get(block, "nodes");
         BUF line = {0};
 
-        text_field(&line, block, "kind");
-        buf_addc(&line, ' ');
-        text_field(&line, block, "name");
-        if (*field_text(block, "detail", "")) {
-            buf_adds(&line, ": ");
-            text_field(&line, block, "detail");
-        }
-        if (json_array_size(nodes) > 0 && json_array_size(nodes) <= 8) {
+        block_words(block, &line);
+        if (json_array_size(nodes) > 0) {
             buf_adds(&line, json_array_size(nodes) == 1 ? " (node " : " (nodes ");
-            text_value(&line, nodes);
+            text_names(&line, nodes);
             buf_addc(&line, ')');
         }
         paragraph(cli, "    - ", buf_str(&line));

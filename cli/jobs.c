@@ -268,16 +268,19 @@ static void fact_state(struct cli *cli, const json_t *job, int64_t now_ms)
     fact(cli, "State", &value);
 }
 
+/* "2 running, 1 failed of 4" */
 static void fact_members(struct cli *cli, const json_t *job)
 {
     static const char *const states[] = {"running", "succeeded", "failed"};
     const json_t *members = json_object_get(job, "members");
     BUF value = {0};
 
-    text_field(&value, members, "total");
     for (size_t i = 0; i < ARRAY_SIZE(states); i++)
         if (field_int(members, states[i]) > 0)
-            buf_addf(&value, ", %" JSON_INTEGER_FORMAT " %s", field_int(members, states[i]), states[i]);
+            buf_addf(&value, "%s%" JSON_INTEGER_FORMAT " %s", value.len ? ", " : "", field_int(members, states[i]),
+                     states[i]);
+    buf_adds(&value, value.len ? " of " : "");
+    text_field(&value, members, "total");
     fact(cli, "Members", &value);
 }
 
@@ -293,7 +296,7 @@ static void fact_charges(struct cli *cli, const json_t *job)
         buf_adds(&value, i > 0 ? ", " : "");
         text_field(&value, charge, "resource");
         buf_addc(&value, ' ');
-        text_field(&value, charge, "amount");
+        text_amount(&value, field_text(charge, "resource", ""), json_object_get(charge, "amount"));
     }
     fact(cli, "Charged", &value);
 }
@@ -318,13 +321,13 @@ static void fact_chosen(struct cli *cli, const json_t *job)
 static void member_devices(const json_t *member, struct buf *out)
 {
     const json_t *claims = json_object_get(member, "claims"), *claim, *device;
+    json_t *names = json_array();
     size_t i, j;
 
     json_array_foreach(claims, i, claim) json_array_foreach(json_object_get(claim, "devices"), j, device)
-    {
-        buf_adds(out, out->len ? " " : "");
-        text_field(out, device, "device");
-    }
+        json_array_append(names, json_object_get(device, "device"));
+    text_names(out, names);
+    json_decref(names);
 }
 
 static void print_placement(struct cli *cli, const json_t *job)
@@ -359,6 +362,96 @@ static void print_placement(struct cli *cli, const json_t *job)
     table_release(&table);
 }
 
+/* ---- what a job asks for ---- */
+
+static const json_t *claim_requests(const json_t *spec, const char *list, const char *name)
+{
+    const json_t *object;
+    size_t i;
+
+    json_array_foreach(json_object_get(spec, list), i, object)
+    {
+        const json_t *claim = json_object_get(object, "spec");
+
+        if (strcmp(field_text(json_object_get(object, "metadata"), "name", ""), name) != 0)
+            continue;
+        if (json_object_get(claim, "spec"))
+            claim = json_object_get(claim, "spec");
+        return json_object_get(json_object_get(claim, "devices"), "requests");
+    }
+    return NULL;
+}
+
+/* "8 x gpu.nvidia.com" */
+static void add_ask(const json_t *ask, struct buf *out)
+{
+    json_int_t count = field_int(ask, "count");
+
+    if (strcmp(field_text(ask, "allocationMode", ""), "All") == 0)
+        buf_adds(out, "all ");
+    else
+        buf_addf(out, "%" JSON_INTEGER_FORMAT " x ", count > 0 ? count : 1);
+    text_field(out, ask, "deviceClassName");
+}
+
+static void add_request(const json_t *request, struct buf *out)
+{
+    const json_t *exactly = json_object_get(request, "exactly"), *first = json_object_get(request, "firstAvailable"),
+                 *one;
+    size_t i;
+
+    if (!first) {
+        add_ask(exactly ? exactly : request, out);
+        return;
+    }
+    json_array_foreach(first, i, one)
+    {
+        buf_adds(out, i > 0 ? " or " : "");
+        text_field(out, one, "name");
+        buf_adds(out, " (");
+        add_ask(one, out);
+        buf_addc(out, ')');
+    }
+}
+
+static void add_claims(const json_t *spec, const json_t *group, struct buf *out)
+{
+    const json_t *pod = json_object_get(json_object_get(group, "template"), "spec"), *claim, *request;
+    size_t i, j;
+
+    json_array_foreach(json_object_get(pod, "resourceClaims"), i, claim)
+    {
+        const char *template = field_text(claim, "resourceClaimTemplateName", NULL);
+        const char *name = template ? template : field_text(claim, "resourceClaimName", "");
+        const json_t *requests = claim_requests(spec, template ? "claimTemplates" : "sharedClaims", name);
+
+        if (!template || !requests)
+            buf_addf(out, ", %s claim %s", requests ? "shared" : "existing", name);
+        json_array_foreach(requests, j, request)
+        {
+            buf_adds(out, template ? ", " : j > 0 ? " and " : ": ");
+            add_request(request, out);
+        }
+    }
+}
+
+static void fact_groups(struct cli *cli, const json_t *job)
+{
+    const json_t *spec = json_object_get(job, "spec"), *group;
+    size_t i;
+
+    json_array_foreach(json_object_get(spec, "groups"), i, group)
+    {
+        BUF value = {0};
+
+        text_field(&value, group, "name");
+        buf_adds(&value, ": ");
+        text_count(&value, field_int(group, "replicas"), "member", "members");
+        add_claims(spec, group, &value);
+        fact(cli, i == 0 ? "Asks for" : "", &value);
+    }
+}
+
 static void print_job(struct cli *cli, const json_t *job, int64_t now_ms)
 {
     BUF title = {0};
@@ -374,12 +467,14 @@ static void print_job(struct cli *cli, const json_t *job, int64_t now_ms)
     fact_time(cli, "Submitted", job, "submittedAt", now_ms);
     fact_time(cli, "Started", job, "startedAt", now_ms);
     fact_time(cli, "Ended", job, "endedAt", now_ms);
+    fact_groups(cli, job);
     fact_members(cli, job);
     fact_field(cli, "Shape", job, "shape");
     fact_chosen(cli, job);
     fact_charges(cli, job);
     fact_field(cli, "Exit code", job, "exitCode");
-    fact_field(cli, "Retries left", job, "retriesLeft");
+    if (field_int(job, "retriesLeft") > 0 && !job_has_ended(job))
+        fact_field(cli, "Retries left", job, "retriesLeft");
     print_placement(cli, job);
 }
 
@@ -437,6 +532,10 @@ static int act(struct cli *cli, const char *word, const char *action)
         job_title(job, &line);
         buf_adds(&line, ": ");
         text_field(&line, job, "state");
+        if (*field_text(job, "ending", "") && !job_has_ended(job)) { /* its members are being taken away first */
+            buf_adds(&line, ", will be ");
+            text_field(&line, job, "ending");
+        }
         fprintf(cli->out, "%s\n", buf_str(&line));
     }
     json_decref(job);

@@ -108,15 +108,8 @@ static void cell_taints(const json_t *device, int64_t now_ms, struct buf *out)
 
 static void cell_devices(const json_t *row, int64_t now_ms, struct buf *out)
 {
-    const json_t *name;
-    size_t i;
-
     (void)now_ms;
-    json_array_foreach(json_object_get(row, "devices"), i, name)
-    {
-        buf_adds(out, i > 0 ? " " : "");
-        text_value(out, name);
-    }
+    text_names(out, json_object_get(row, "devices"));
 }
 
 static const struct column group_columns[] = {

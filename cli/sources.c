@@ -129,7 +129,9 @@ static int read_file(struct cli *cli, struct sources *sources, const char *path)
 
     if (manifest_read_file(path, &MANIFEST_LIMITS_DEFAULT, &manifest, &err) < 0) {
         if (err.code == ERR_IO)
-            err.code = ERR_NOT_FOUND; /* a folder or file that cannot be read */
+            err.code = ERR_NOT_FOUND; /* it cannot be read */
+        if (err.code == ERR_NOT_FOUND && !strpbrk(path, "./"))
+            error_wrap(&err, "no such command, and as a file");
         status = cli_fail(cli, &err);
         show_syntax_error(cli, path, &err);
         return status;
@@ -212,8 +214,9 @@ static bool show_problem(struct cli *cli, const struct sources *sources, const j
     const struct origin *origin;
     BUF words = {0};
 
-    if (!json_is_integer(document) || index >= sources->n_origins)
-        return false;
+    if (!json_is_integer(document) || index >= sources->n_origins ||
+        (strcmp(field, "spec.queue") == 0 && args_has(&cli->args, OPT_QUEUE)))
+        return false; /* of no file: the queue stands on the command line */
     origin = &sources->origins[index];
     at = manifest_position(origin->manifest, origin->document, field);
     if (*field) {

@@ -58,24 +58,14 @@ static void submit_path(const struct cli *cli, struct buf *out)
     url_query(out, "dryRun", args_has(&cli->args, OPT_DRY_RUN) ? "true" : NULL);
 }
 
+/* "job 17 default/train submitted to queue vision: waits ..." */
 static void job_line(struct cli *cli, const json_t *job)
 {
-    bool dry = args_has(&cli->args, OPT_DRY_RUN);
     BUF line = {0};
 
-    if (json_object_get(job, "id") && !dry) {
-        buf_adds(&line, "job ");
-        text_field(&line, job, "id");
-        buf_addc(&line, ' ');
-    }
-    text_field(&line, job, "namespace");
-    buf_addc(&line, '/');
-    text_field(&line, job, "name");
-    buf_adds(&line, dry ? " would be accepted" : " submitted");
-    if (*field_text(job, "queue", "")) {
-        buf_adds(&line, dry ? " by queue " : " to queue ");
-        text_field(&line, job, "queue");
-    }
+    job_title(job, &line);
+    buf_adds(&line, " submitted to queue ");
+    text_field(&line, job, "queue");
     if (*field_text(job, "reason", "")) {
         buf_adds(&line, ": ");
         text_field(&line, job, "reason");
@@ -83,20 +73,36 @@ static void job_line(struct cli *cli, const json_t *job)
     fprintf(cli->out, "%s\n", buf_str(&line));
 }
 
+/* "default/train would be accepted by queue vision. The gang fits ..." */
+static void prediction_line(struct cli *cli, const json_t *job)
+{
+    BUF line = {0};
+
+    text_field(&line, job, "namespace");
+    buf_addc(&line, '/');
+    text_field(&line, job, "name");
+    buf_adds(&line, " would be accepted by queue ");
+    text_field(&line, job, "queue");
+    buf_adds(&line, ". ");
+    text_field(&line, json_object_get(job, "prediction"), "summary");
+    fprintf(cli->out, "%s\n", buf_str(&line));
+}
+
 static void print_submitted(struct cli *cli, const json_t *answer)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *job;
+    bool dry = args_has(&cli->args, OPT_DRY_RUN);
     size_t i;
 
     if (is_document(cli)) {
         document_print(cli, answer);
         return;
     }
-    if (cli->output != OUTPUT_TABLE) {
+    if (cli->output != OUTPUT_TABLE && !dry) {
         jobs_print(cli, jobs);
         return;
     }
-    json_array_foreach(jobs, i, job) job_line(cli, job);
+    json_array_foreach(jobs, i, job)(dry ? prediction_line : job_line)(cli, job);
 }
 
 static int wait_for_all(struct cli *cli, const json_t *jobs)

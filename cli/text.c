@@ -119,6 +119,100 @@ void text_count(struct buf *out, json_int_t n, const char *one, const char *many
     buf_addf(out, "%" JSON_INTEGER_FORMAT " %s", n, n == 1 ? one : many);
 }
 
+void text_amount(struct buf *out, const char *resource, const json_t *amount)
+{
+    static const char *const suffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+    json_int_t n = json_integer_value(amount);
+    size_t i = 0;
+
+    if (strcmp(resource, "memory") != 0 || !json_is_integer(amount) || n <= 0) {
+        text_value(out, amount);
+        return;
+    }
+    for (; n % 1024 == 0 && i + 1 < ARRAY_SIZE(suffixes); i++)
+        n /= 1024;
+    buf_addf(out, "%" JSON_INTEGER_FORMAT "%s", n, suffixes[i]);
+}
+
+/* ---- lists of names ---- */
+
+/* How much of the name stands before its number, and the number; false when there is none that can be counted. */
+static bool name_number(const char *name, size_t *prefix, unsigned *number)
+{
+    size_t len = strlen(name), at = len;
+
+    while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9')
+        at--;
+    if (at == 0 || at == len || len - at > 6 || (name[at] == '0' && len - at > 1))
+        return false;
+    *prefix = at;
+    *number = (unsigned)strtoul(name + at, NULL, 10);
+    return true;
+}
+
+/* The index behind the last name that has the prefix of the first. */
+static size_t same_prefix(const json_t *names, size_t first, const char *name, size_t prefix)
+{
+    size_t end = first + 1, other_prefix;
+    unsigned number;
+
+    for (; end < json_array_size(names); end++) {
+        const char *other = json_string_value(json_array_get(names, end));
+
+        if (!other || !name_number(other, &other_prefix, &number) || other_prefix != prefix ||
+            strncmp(name, other, prefix) != 0)
+            break;
+    }
+    return end;
+}
+
+static unsigned number_at(const json_t *names, size_t i)
+{
+    unsigned number = 0;
+    size_t prefix;
+
+    (void)name_number(json_string_value(json_array_get(names, i)), &prefix, &number);
+    return number;
+}
+
+static void add_ranges(struct buf *out, const json_t *names, size_t from, size_t end)
+{
+    for (size_t i = from; i < end;) {
+        size_t last = i;
+
+        while (last + 1 < end && number_at(names, last + 1) == number_at(names, last) + 1)
+            last++;
+        buf_addf(out, "%s%u", i > from ? "," : "", number_at(names, i));
+        if (last > i)
+            buf_addf(out, "-%u", number_at(names, last));
+        i = last + 1;
+    }
+}
+
+void text_names(struct buf *out, const json_t *names)
+{
+    for (size_t i = 0; i < json_array_size(names);) {
+        const char *name = json_string_value(json_array_get(names, i));
+        size_t prefix = 0, end = i + 1;
+        unsigned number;
+        BUF head = {0};
+
+        buf_adds(out, i > 0 ? " " : "");
+        if (name && name_number(name, &prefix, &number))
+            end = same_prefix(names, i, name, prefix);
+        if (end == i + 1) {
+            text_value(out, json_array_get(names, i));
+        } else {
+            buf_add(&head, name, prefix);
+            text_add(out, buf_str(&head));
+            buf_addc(out, '[');
+            add_ranges(out, names, i, end);
+            buf_addc(out, ']');
+        }
+        i = end;
+    }
+}
+
 size_t text_width(const char *text, size_t len)
 {
     size_t width = 0;

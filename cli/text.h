@@ -26,6 +26,11 @@ bool time_parse(const char *text, int64_t *out_ms);
 /* "2026-11-29 15:57:37" of an RFC 3339 text; the text itself when it is none. */
 void text_time(struct buf *out, const char *text);
 
+/* What quota counts of a resource: memory, which is counted in bytes, with a binary suffix where that loses nothing. */
+void text_amount(struct buf *out, const char *resource, const json_t *amount);
+/* Names in the way of Slurm's host lists, in their order: "gpu-[0-3,6] nic-0". */
+void text_names(struct buf *out, const json_t *names);
+
 /* "1 job", "3 jobs" */
 void text_count(struct buf *out, json_int_t n, const char *one, const char *many);
 /* How many characters; a character is one column here. */
