@@ -29,6 +29,7 @@ struct ast {
     uint32_t depth;     /* of the tree below */
     bool is_named_type; /* AST_IDENT: names a type, its value is `literal` */
     bool is_root_name;  /* AST_IDENT: written with a leading dot, skips local variables */
+    bool is_shadowed;   /* AST_IDENT: skips a local variable of that name, which costs differently */
     const struct cel_type *type;
     union {
         struct cel_value literal; /* also of AST_IDENT that names a type */

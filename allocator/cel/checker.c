@@ -339,6 +339,7 @@ static bool resolve_global(struct checker *c, struct ast *node, struct str name,
             node->kind = AST_IDENT;
             node->name = candidate;
             node->is_root_name = is_root || shadowed;
+            node->is_shadowed = shadowed;
             node->type = c->env->variables[variable].type;
             return true;
         }

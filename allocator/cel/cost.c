@@ -15,6 +15,8 @@
 
 void cel_track(struct cel_eval *e, uint32_t id, struct cel_value v)
 {
+    if (e->is_unwatched)
+        return;
     if (e->n_stack == e->cap_stack) {
         struct cel_tracked *stack = cel_alloc(e, e->cap_stack * 2, sizeof(*stack));
 
@@ -40,12 +42,14 @@ static struct cel_value pop_to(struct cel_eval *e, uint32_t id)
 
 void cel_track_drop(struct cel_eval *e, uint32_t id)
 {
-    if (e->live[id])
+    if (e->live[id] && !e->is_unwatched)
         pop_to(e, id);
 }
 
 bool cel_track_drop_args(struct cel_eval *e, struct cel_node *const *args, size_t n, struct cel_value *out)
 {
+    if (e->is_unwatched)
+        return false;
     while (n) {
         uint32_t id = cel_node_id(args[--n]);
         struct cel_value v;
@@ -61,10 +65,20 @@ bool cel_track_drop_args(struct cel_eval *e, struct cel_node *const *args, size_
 
 void cel_charge(struct cel_eval *e, uint64_t cost)
 {
+    if (e->is_unwatched)
+        return;
     if (__builtin_add_overflow(e->cost, cost, &e->cost))
         e->cost = UINT64_MAX;
     if (e->cost > e->limit)
         cel_fatal(e, "operation cancelled: actual cost limit exceeded");
+}
+
+void cel_uncharge(struct cel_eval *e)
+{
+    if (e->is_unwatched)
+        return;
+    e->cost--;
+    cel_charge(e, 0);
 }
 
 /* ---- sizes ---- */
@@ -331,6 +345,8 @@ void cel_charge_call(struct cel_eval *e, const struct cel_node *node, struct cel
     struct cel_value args[MAX_ARGS] = {{0}};
     uint64_t cost = 1;
 
+    if (e->is_unwatched)
+        return;
     if (node->n <= MAX_ARGS && cel_track_drop_args(e, node->as.call.args, node->n, args)) {
         if (!cost_of_list(e, id, args, node->n, result, &cost) &&
             !cost_of_kubernetes(e, function_of(node), id, args, node->n, result, &cost))

@@ -211,7 +211,7 @@ static void push_local(struct estimator *s, struct local local)
 
 static const struct local *local_of(const struct estimator *s, const struct ast *e)
 {
-    return e->kind == AST_IDENT ? find_local(s, e->name) : NULL;
+    return e->kind == AST_IDENT && !e->is_shadowed ? find_local(s, e->name) : NULL;
 }
 
 static enum place place_of(const struct estimator *s, const struct ast *e)
@@ -815,8 +815,10 @@ static struct range cost_of(struct estimator *s, const struct ast *e)
     case AST_LITERAL:
         return fixed(0);
     case AST_IDENT:
-        local = find_local(s, e->name);
-        s->places[e->id] = local ? local->place : str_is(e->name, "device") ? PLACE_DEVICE : PLACE_LOST;
+        local = local_of(s, e);
+        s->places[e->id] = local                                          ? local->place
+                           : str_is(e->name, "device") && !e->is_shadowed ? PLACE_DEVICE
+                                                                          : PLACE_LOST;
         return fixed(1);
     case AST_SELECT:
         return select_cost(s, e);

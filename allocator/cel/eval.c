@@ -319,6 +319,17 @@ static bool qualify_all(struct cel_eval *e, const struct cel_path *path, struct 
     return true;
 }
 
+/* The real implementation leaves its bookkeeping behind when it steps out of the loops to a shadowed variable. */
+static bool qualify_outer(struct cel_eval *e, const struct cel_path *path, struct cel_value obj, struct cel_value *out)
+{
+    bool before = e->is_unwatched, found;
+
+    e->is_unwatched = true;
+    found = qualify_all(e, path, obj, out);
+    e->is_unwatched = before;
+    return found;
+}
+
 static bool choose(struct cel_eval *e, const struct cel_path *path, struct cel_value *out)
 {
     struct cel_value condition = cel_eval_node(e, path->node);
@@ -362,7 +373,7 @@ bool cel_eval_path(struct cel_eval *e, const struct cel_path *path, struct cel_v
         *out = e->fatal ? fatal_error(e) : obj;
         return false;
     }
-    return qualify_all(e, path, obj, out);
+    return path->is_outer ? qualify_outer(e, path, obj, out) : qualify_all(e, path, obj, out);
 }
 
 static void finish_path(struct cel_eval *e, const struct cel_node *node, struct cel_value v)
@@ -380,6 +391,8 @@ static void finish_path(struct cel_eval *e, const struct cel_node *node, struct 
         cel_track(e, cel_path_id(path), v);
     if (path->root != ROOT_CHOICE && node->op != OP_HAS)
         cel_charge(e, 1);
+    if (path->root == ROOT_CHOICE && node->op == OP_HAS)
+        cel_uncharge(e);
 }
 
 static struct cel_value eval_path_node(struct cel_eval *e, const struct cel_node *node)

@@ -64,9 +64,10 @@ struct cel_qualifier {
 
 struct cel_path {
     enum cel_root root;
-    uint32_t id;                      /* of the root */
-    uint32_t slot;                    /* of ROOT_SLOT, ROOT_GLOBAL */
-    struct cel_node *node;            /* of ROOT_EXPR; the condition of ROOT_CHOICE */
+    bool is_outer;         /* reached past a local variable of the same name: its qualifiers are not charged */
+    uint32_t id;           /* of the root */
+    uint32_t slot;         /* of ROOT_SLOT, ROOT_GLOBAL */
+    struct cel_node *node; /* of ROOT_EXPR; the condition of ROOT_CHOICE */
     struct cel_path *truthy, *falsy;  /* of ROOT_CHOICE */
     struct cel_qualifier *qualifiers; /* a ROOT_CHOICE hands its own to both branches */
     size_t n, cap;
@@ -145,6 +146,7 @@ struct cel_eval {
     uint64_t work; /* steps that no cost counts */
     bool fatal;    /* nothing absorbs this: unwind */
     bool is_uncertain;
+    bool is_unwatched; /* within the qualifiers of a path that is_outer: nothing is charged or tracked */
     const char *fatal_words;
     const struct cel_device *device;
     const struct cel_value *globals;
@@ -189,6 +191,9 @@ void cel_track(struct cel_eval *e, uint32_t id, struct cel_value v);
 void cel_track_drop(struct cel_eval *e, uint32_t id);
 /* Charge; ends the evaluation beyond the limit. */
 void cel_charge(struct cel_eval *e, uint64_t cost);
+/* Take one back: has() of a choice is charged as if it had cost something. Below zero the real counter wraps, and the
+ * evaluation ends. */
+void cel_uncharge(struct cel_eval *e);
 /* After a call: find its operands on the stack, and charge when all are there. */
 void cel_charge_call(struct cel_eval *e, const struct cel_node *node, struct cel_value result);
 /* Find and drop the operands of a call or literal, last first; false as soon as one is missing. `out` has room for the

@@ -559,7 +559,8 @@ static const struct macro *macro_find(struct str name, const struct ast *target,
     static const struct macro bind_macro = {"bind", true, 3, expand_bind};
 
     /* cel.bind is the only macro that asks for the name of its target. */
-    if (target && target->kind == AST_IDENT && str_is(target->name, "cel") && str_is(name, "bind") && n_args == 3)
+    if (target && target->kind == AST_IDENT && !target->is_root_name && str_is(target->name, "cel") &&
+        str_is(name, "bind") && n_args == 3)
         return &bind_macro;
     for (size_t i = 0; i < ARRAY_SIZE(macros); i++)
         if (str_is(name, macros[i].name) && macros[i].is_receiver == (target != NULL) && macros[i].n_args == n_args)

@@ -25,6 +25,7 @@ struct planner {
     struct cel_program *program;
     struct scope *scopes; /* the innermost last */
     size_t n_scopes, cap_scopes;
+    size_t hidden; /* scopes that the qualifiers of an outer path do not see */
     size_t cap_regexes;
 };
 
@@ -102,12 +103,18 @@ static const struct scope *find_scope(const struct planner *p, struct str name)
     return NULL;
 }
 
+static bool is_hidden(const struct planner *p, const struct scope *scope)
+{
+    return scope < p->scopes + p->hidden;
+}
+
 static struct cel_node *plan_global(struct planner *p, const struct ast *ast, size_t variable)
 {
     bool is_device = !p->env->is_specification;
     struct cel_path *path = new_path(p, is_device ? ROOT_DEVICE : ROOT_GLOBAL, ast->id);
 
     path->slot = (uint32_t)variable;
+    path->is_outer = ast->is_shadowed;
     return new_path_node(p, ast, path);
 }
 
@@ -129,6 +136,18 @@ static struct cel_node *plan_unchecked_name(struct planner *p, const struct ast 
     return NULL;
 }
 
+/* A variable that holds a type is taken for the type of that name: an accident of the real planner, which so refuses
+ * cel.bind(t, type(1), ...). */
+static struct cel_node *plan_type_variable(struct planner *p, const struct ast *ast)
+{
+    const struct cel_type *type = cel_type_named(ast->name);
+
+    if (type)
+        return new_const(p, ast, cel_type_value(type));
+    cel_diagnose(p->d, ast->pos, "program instantiation failed: reference to undefined type: %.*s", STR_FMT(ast->name));
+    return NULL;
+}
+
 static struct cel_node *plan_ident(struct planner *p, const struct ast *ast)
 {
     const struct scope *scope = ast->is_root_name ? NULL : find_scope(p, ast->name);
@@ -137,14 +156,16 @@ static struct cel_node *plan_ident(struct planner *p, const struct ast *ast)
 
     if (ast->is_named_type)
         return new_const(p, ast, ast->as.literal);
-    if (scope) {
+    if (ast->type && ast->type->kind == CEL_T_TYPE)
+        return plan_type_variable(p, ast);
+    if (scope && !is_hidden(p, scope)) {
         path = new_path(p, ROOT_SLOT, ast->id);
         path->slot = scope->slot;
         return new_path_node(p, ast, path);
     }
-    if (!p->env->is_unchecked)
+    if (!p->env->is_unchecked && !scope)
         return plan_global(p, ast, cel_env_variable(p->env, ast->name));
-    node = plan_unchecked_name(p, ast, ast->name, ast->is_root_name);
+    node = p->env->is_unchecked ? plan_unchecked_name(p, ast, ast->name, ast->is_root_name) : NULL;
     if (node)
         return node;
     path = new_path(p, ROOT_MISSING, ast->id);
@@ -428,6 +449,27 @@ static const struct cel_function *unchecked_function(struct planner *p, const st
     return cel_env_function(p->env, ast->name);
 }
 
+static bool is_index(const struct cel_function *function)
+{
+    return function && (function->id == FN_INDEX || function->id == FN_OPT_INDEX || function->id == FN_OPT_SELECT);
+}
+
+static bool plan_arguments(struct planner *p, const struct ast *ast, const struct cel_function *function,
+                           struct cel_node **args)
+{
+    size_t hidden = p->hidden;
+
+    for (size_t i = 0; i < ast->as.call.n_args; i++) {
+        if (i == 1 && is_index(function) && is_path(args[0]) && args[0]->as.path->is_outer)
+            p->hidden = p->n_scopes;
+        args[i] = plan(p, ast->as.call.args[i]);
+        p->hidden = hidden;
+        if (!args[i])
+            return false;
+    }
+    return true;
+}
+
 static struct cel_node *plan_call(struct planner *p, const struct ast *ast)
 {
     const struct cel_function *function = ast->as.call.function;
@@ -440,12 +482,12 @@ static struct cel_node *plan_call(struct planner *p, const struct ast *ast)
     args = arena_array(p->arena, struct cel_node *, ast->as.call.n_args + 1);
     if (has_target && !(args[n++] = plan(p, ast->as.call.target)))
         return NULL;
-    for (size_t i = 0; i < ast->as.call.n_args; i++)
-        if (!(args[n++] = plan(p, ast->as.call.args[i])))
-            return NULL;
+    if (!plan_arguments(p, ast, function, args + n))
+        return NULL;
+    n += ast->as.call.n_args;
     if (function && function->id == FN_CONDITIONAL)
         return plan_choice(p, ast, args);
-    if (function && (function->id == FN_INDEX || function->id == FN_OPT_INDEX || function->id == FN_OPT_SELECT))
+    if (is_index(function))
         return plan_index(p, ast, args, function->id != FN_INDEX);
     node = function ? plan_operator(p, ast, function->id, args) : NULL;
     return node ? node : plan_function(p, ast, function, args, n);

@@ -43,6 +43,12 @@ static void test_data__dra_cost(void **state)
     run_file("test/cel/data/dra-cost.jsonl");
 }
 
+static void test_data__corners(void **state)
+{
+    (void)state;
+    run_file("test/cel/data/corners.jsonl");
+}
+
 static void test_functions__table_is_sorted_and_found(void **state)
 {
     const struct cel_function *all;
@@ -84,6 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data__dra),
         cmocka_unit_test(test_data__dra_cost),
+        cmocka_unit_test(test_data__corners),
         cmocka_unit_test(test_functions__table_is_sorted_and_found),
         cmocka_unit_test(test_functions__every_overload_can_be_called),
     };
