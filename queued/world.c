@@ -240,8 +240,8 @@ bool world_disturbs(const struct world *world, const struct placement *placement
         if (is_disturbed(world, "node", member->node, ""))
             return true;
         for (size_t c = 0; c < member->n_claims; c++)
-            if (member->claims[c].source == GANG_CLAIM_OWN &&
-                is_allocation_disturbed(world, &member->claims[c].allocation))
+            if (is_allocation_disturbed(world,
+                                        &member->claims[c].allocation)) /* without results where it is elsewhere */
                 return true;
     }
     return false;

@@ -32,7 +32,7 @@ json_t *assumed_object(const struct job *job, const struct launch_object *object
         return NULL;
     if (is_planned_still(job) && object->rank == RANK_POD && !json_text_at(base, "spec", "nodeName", NULL))
         return with(base, "spec", "nodeName", object->planned);
-    if (is_planned_still(job) && object->rank == RANK_CLAIM &&
+    if (is_planned_still(job) && (object->rank == RANK_CLAIM || object->rank == RANK_ASSUMED) &&
         !json_object_get(json_object_get(base, "status"), "allocation"))
         return with(base, "status", "allocation", object->planned);
     return json_incref((json_t *)(uintptr_t)base);

@@ -5,24 +5,27 @@
 
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
+#include "queued/lifecycle/objects.h"
 #include "store/rows.h"
 
 #include "allocator/base/banned.h"
 
-static const char *const kinds[RANK_COUNT] = {
+static const char *const kinds[RANK_ASSUMED] = {
     [RANK_ANCHOR] = "ConfigMap",
     [RANK_SERVICE] = "Service",
     [RANK_CLAIM] = "ResourceClaim",
     [RANK_POD] = "Pod",
 };
 
-static enum object_rank rank_of(const char *kind)
+static enum object_rank rank_of(const char *kind, const json_t *metadata)
 {
     enum object_rank rank = RANK_ANCHOR;
 
+    if (json_object_get(json_object_get(metadata, "labels"), LABEL_ASSUMED))
+        return RANK_ASSUMED;
     while (strcmp(kinds[rank], kind) != 0) {
         rank++;
-        INVARIANT(rank < RANK_COUNT); /* bodies are made by objects.c alone */
+        INVARIANT(rank < RANK_ASSUMED); /* bodies are made by objects.c alone */
     }
     return rank;
 }
@@ -68,7 +71,7 @@ static void add_object(struct attempt *attempt, json_t *body, json_t *planned)
         .body = body,
         .planned = planned,
     };
-    object->rank = rank_of(object->kind);
+    object->rank = rank_of(object->kind, metadata);
 }
 
 void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement, json_t *chosen, json_t *charges)

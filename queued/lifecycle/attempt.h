@@ -14,7 +14,14 @@ struct store;
 struct attempt_row;
 
 /* The order in which kinds are created; each waits for the one before to be complete. */
-enum object_rank { RANK_ANCHOR, RANK_SERVICE, RANK_CLAIM, RANK_POD, RANK_COUNT };
+enum object_rank {
+    RANK_ANCHOR,
+    RANK_SERVICE,
+    RANK_CLAIM,
+    RANK_POD,
+    RANK_ASSUMED, /* never created: see objects.h */
+    RANK_COUNT
+};
 
 struct launch_object {
     const char *kind, *ns, *name; /* borrowed from body */

@@ -146,7 +146,7 @@ static void open_usage(struct lifecycle *lc, const struct job *job)
 const struct launch_object *attempt_missing(const struct attempt *attempt)
 {
     for (size_t i = 0; i < attempt->n_objects; i++)
-        if (!attempt->objects[i].is_there)
+        if (!attempt->objects[i].is_there && attempt->objects[i].rank != RANK_ASSUMED)
             return &attempt->objects[i];
     return NULL;
 }
@@ -155,7 +155,7 @@ enum step step_create(struct lifecycle *lc, struct job *job)
 {
     if (has_trouble(lc, job))
         return STEP_MORE;
-    for (enum object_rank rank = RANK_ANCHOR; rank < RANK_COUNT; rank++)
+    for (enum object_rank rank = RANK_ANCHOR; rank < RANK_ASSUMED; rank++)
         if (!create_rank(lc, job, rank)) {
             const struct launch_object *missing = attempt_missing(job->live);
 

@@ -138,12 +138,17 @@ static char *member_name(const struct objects_input *input, const char *base, si
     return launch_name(buf_str(&text));
 }
 
-static char *shared_name(const struct objects_input *input, const char *base, size_t shared)
+static char *joined_name(const char *base, const char *what, const char *name)
 {
     BUF text = {0};
 
-    buf_addf(&text, "%s-shared-%s", base, input->spec->shared_names[shared]);
+    buf_addf(&text, "%s-%s-%s", base, what, name);
     return launch_name(buf_str(&text));
+}
+
+static char *shared_name(const struct objects_input *input, const char *base, size_t shared)
+{
+    return joined_name(base, "shared", input->spec->shared_names[shared]);
 }
 
 /* The name of the claim in the cluster behind one entry of a member's pod. To free(). */
@@ -225,6 +230,60 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
     }
 }
 
+static bool is_assumed_once(const json_t *objects, const char *name)
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach(objects, i, entry)
+    {
+        const json_t *metadata = json_object_get(json_object_get(entry, "body"), "metadata");
+
+        if (strcmp(json_string_value(json_object_get(metadata, "name")), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_assumed(const struct objects_input *input, const char *name, const struct allocation *allocation,
+                        json_t *objects)
+{
+    struct share_ids ids = {name, 0};
+    json_t *body;
+
+    if (allocation->n_results == 0 || is_assumed_once(objects, name))
+        return;
+    body = json_pack("{s:s, s:s, s:o, s:{s:{s:[]}}}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim",
+                     "metadata", metadata(input, name), "spec", "devices", "requests");
+    json_object_set_new(json_object_get(json_object_get(body, "metadata"), "labels"), LABEL_ASSUMED,
+                        json_string("true"));
+    add(objects, body, allocation_to_json(allocation, share_id, &ids), NULL);
+}
+
+/* Existing claims are known by their own name: several entries, also of other groups, may mean the same. */
+static const char *claim_of_member(const struct objects_input *input, size_t member, size_t claim)
+{
+    return group_of(input, member)->claims[claim].name;
+}
+
+/* Existing claims once for all members that share them, extended resources once per member. */
+static void add_all_assumed(const struct objects_input *input, const char *base, json_t *objects)
+{
+    for (size_t m = 0; m < input->placement->n_members; m++)
+        for (size_t c = 0; c < input->placement->members[m].n_claims; c++) {
+            const struct placed_claim *claim = &input->placement->members[m].claims[c];
+            char *name = NULL;
+
+            if (claim->source == GANG_CLAIM_EXISTING)
+                name = joined_name(base, "assumed", claim_of_member(input, m, c));
+            else if (claim->source == GANG_CLAIM_EXTENDED)
+                name = member_name(input, base, m, "assumed");
+            if (name)
+                add_assumed(input, name, &claim->allocation, objects);
+            free(name);
+        }
+}
+
 json_t *attempt_objects(const struct objects_input *input)
 {
     char *base = attempt_name(input->spec->name, input->job, input->attempt);
@@ -234,6 +293,7 @@ json_t *attempt_objects(const struct objects_input *input)
     add_service(input, base, objects);
     add_claims(input, base, objects);
     add_pods(input, base, objects);
+    add_all_assumed(input, base, objects);
     free(base);
     return objects;
 }

@@ -4,6 +4,10 @@
  * names, the ResourceClaims, steered to the planned devices, and the pods, gated and bound to their nodes by required
  * affinity. Names derive from job and attempt alone, so that creating again finds what is there. Pure.
  *
+ * At the end stand claims that nobody creates: what the plan takes through claims that exist already, or that
+ * kube-scheduler makes itself for extended resources. They only count in the simulation, until the scheduler has
+ * decided (assume.c).
+ *
  * Members find each other by environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun and its kin expect
  * them, JOB_COMPLETION_INDEX as an Indexed Job sets it, and QUEUED_JOB, QUEUED_JOB_ID, QUEUED_ATTEMPT, QUEUED_GROUP,
  * QUEUED_INDEX, QUEUED_GROUP_SIZE. What the user's container sets already stays. Host names are <group>-<index>, in the
@@ -19,6 +23,7 @@
 #include "queued/manifest/job.h"
 
 #define LAUNCH_GATE        "queue.dra/gang"
+#define LABEL_ASSUMED      "queue.dra/assumed" /* on claims that only count in the simulation */
 #define LAUNCH_MASTER_PORT "29500"
 #define LAUNCH_NAME_MAX    63 /* of a DNS label: names of pods become host names */
 
