@@ -542,8 +542,9 @@ static int finish(struct submission *s, json_t *gangjobs, struct error *err)
         json_t *gangjob = draft_gangjob(draft);
         struct arena arena = {0};
         struct job_spec spec;
-        int rc = field_name_check(draft->name, NAME_MAX_LEN, true, err) < 0 ? error_in(err, "metadata.name")
-                                                                      : job_spec_parse(gangjob, &arena, &spec, err);
+        int rc = field_name_check(draft->name, NAME_MAX_LEN, true, err) < 0
+                     ? error_in(err, "metadata.name")
+                     : job_spec_parse(gangjob, &arena, &spec, err);
 
         arena_release(&arena);
         if (rc < 0) {

@@ -15,7 +15,7 @@
 
 /* ---- what a Job may hold ---- */
 
-static const char *const completion_modes[] = {"NonIndexed", "Indexed", NULL};
+static const char *const completion_modes[] = {"NonIndexed", "Indexed", NULL}; /* members always have an index */
 static const char *const replacement_policies[] = {"TerminatingOrFailed", "Failed", NULL};
 static const char *const job_managers[] = {"kubernetes.io/job-controller", NULL};
 
@@ -78,44 +78,6 @@ static int members_of(const json_t *spec, json_int_t *out, struct error *err)
     return 0;
 }
 
-static bool is_indexed(const json_t *spec)
-{
-    const char *mode = json_string_value(json_object_get(spec, "completionMode"));
-
-    return mode && strcmp(mode, "Indexed") == 0;
-}
-
-static bool has_env(const json_t *container, const char *name)
-{
-    const json_t *entry;
-    size_t i;
-
-    json_array_foreach(json_object_get(container, "env"), i,
-                       entry) if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0) return true;
-    return false;
-}
-
-/* Containers of an Indexed Job find their index in the environment; every member carries it as a label. */
-static void add_index(json_t *pod_spec)
-{
-    static const char *const lists[] = {"initContainers", "containers"};
-    static const char name[] = "JOB_COMPLETION_INDEX";
-    json_t *container, *env;
-    size_t i;
-
-    for (size_t k = 0; k < ARRAY_SIZE(lists); k++)
-        json_array_foreach(json_object_get(pod_spec, lists[k]), i, container)
-        {
-            if (has_env(container, name))
-                continue;
-            env = json_object_get(container, "env");
-            if (!env)
-                json_object_set_new(container, "env", env = json_array());
-            json_array_append_new(env, json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef",
-                                                 "fieldPath", "metadata.labels['queue.dra/index']"));
-        }
-}
-
 /* suspend is how Kueue's users hand a Job over; without a queue it means what it says. */
 static void set_suspend(struct draft *draft, const json_t *spec)
 {
@@ -161,8 +123,6 @@ static int job_group(struct draft *draft, const char *job, const json_t *spec, j
                            (long long)members, (long long)min_members);
     if (min_members > 0 && min_members < members)
         json_object_set_new(group, "minReplicas", json_integer(min_members));
-    if (is_indexed(spec))
-        add_index(json_object_get(json_object_get(group, "template"), "spec"));
     return 0;
 }
 
