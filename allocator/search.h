@@ -6,16 +6,24 @@
 
 /* What the counters of a pool still have (9.1), and what this call took. */
 struct bank {
-    const struct pool_view *view;
+    const struct pool_view *view; /* that defined it */
     struct quantity *left, *used;
     size_t n;
     bool is_ready;
     bool is_odd; /* something is negative: every counter must be compared every time */
 };
 
+/* A view's way to its bank. Releases that mixed up pools of equal names have several views to one bank (B3). */
+struct bank_access {
+    const struct pool_view *view;
+    struct bank *bank;
+    uint32_t *map; /* the view's counters to those of the bank; UNLIMITED: the bank has no such; NULL: the same */
+};
+#define UNLIMITED UINT32_MAX
+
 struct offer_state {
     const struct device_use *use;
-    struct bank *bank;       /* NULL: consumes no counters */
+    struct bank_access *access; /* NULL: consumes no counters */
     uint32_t position;       /* in the view, for its counters */
     uint32_t n_busy;         /* picks in this call, when not multi */
     uint32_t n_taking;       /* picks in this call, when multi */
@@ -56,7 +64,8 @@ struct search {
     uint64_t steps, max_steps, n_failures;
     const char *message;
     struct offer_state *offers;
-    struct bank *banks;
+    struct bank_access *accesses; /* one per view with counters */
+    size_t n_accesses;
     uint8_t *blocked;                /* [offer * n_asks + ask]: 0 unknown, 1 no, 2 yes */
     struct constraint **constraints; /* per claim */
     struct ask_state *asks;

@@ -47,6 +47,8 @@ static const char *request_problem(struct shape *shape, const char *label, const
     for (size_t i = 0; i < request->n_asks; i++) {
         if (request->asks[i].n_derived && !is_on(shape, FEATURE_DERIVED_ATTRIBUTES))
             return gate_problem(shape, label, "derivedAttributes", FEATURE_DERIVED_ATTRIBUTES);
+        if (request->asks[i].n_derived)
+            return arena_printf(&shape->arena, "%s: derivedAttributes are not simulated", label);
         if (request->asks[i].has_capacity && !is_on(shape, FEATURE_CONSUMABLE_CAPACITY))
             return gate_problem(shape, label, "capacity", FEATURE_CONSUMABLE_CAPACITY);
     }

@@ -9,24 +9,37 @@
 
 /* ---- the state before anything is taken ---- */
 
-static struct bank *bank_of(struct search *s, size_t *n_banks, const struct pool_view *view)
+/* The bank of an earlier view of a pool with this name, for releases that told pools apart by name only. */
+static struct bank *namesake(const struct search *s, const struct pool_view *view)
 {
-    for (size_t i = *n_banks; i-- > 0;)
-        if (s->banks[i].view == view)
-            return &s->banks[i];
-    s->banks[*n_banks] = (struct bank){.view = view, .n = view->n_counters};
-    return &s->banks[(*n_banks)++];
+    for (size_t i = 0; i < s->n_accesses && s->behaviour->mixes_pool_names; i++)
+        if (text_is(s->accesses[i].view->pool->name, view->pool->name))
+            return s->accesses[i].bank;
+    return NULL;
+}
+
+static struct bank_access *access_to(struct search *s, const struct pool_view *view)
+{
+    struct bank_access *access;
+    struct bank *bank;
+
+    for (size_t i = s->n_accesses; i-- > 0;)
+        if (s->accesses[i].view == view)
+            return &s->accesses[i];
+    bank = namesake(s, view);
+    access = &s->accesses[s->n_accesses++];
+    *access = (struct bank_access){.view = view, .bank = bank ? bank : arena_new(s->arena, struct bank)};
+    return access;
 }
 
 void search_init(struct search *s)
 {
     const struct bench *bench = s->bench;
     const struct pool_view *view = NULL;
-    size_t n_banks = 0;
     uint32_t position = 0;
 
     s->offers = arena_array(s->arena, struct offer_state, bench->n_offers + 1);
-    s->banks = arena_array(s->arena, struct bank, bench->n_views + 1);
+    s->accesses = arena_array(s->arena, struct bank_access, bench->n_views + 1);
     for (size_t i = 0; i < bench->n_offers; i++) {
         const struct offer *offer = &bench->offers[i];
         struct offer_state *state = &s->offers[i];
@@ -37,7 +50,7 @@ void search_init(struct search *s)
         state->multi = s->consumable && offer->device->multi;
         state->position = position;
         if (offer->device->n_consumes && view->use_start)
-            state->bank = bank_of(s, &n_banks, view);
+            state->access = access_to(s, view);
     }
 }
 
@@ -64,13 +77,15 @@ static bool is_allocated(const struct search *s, const struct device_use *use)
     return use->n_dedicated || (s->behaviour->shares_count && (use->n_shares || use->has_consumed));
 }
 
-static void bank_open(struct search *s, struct bank *bank)
+static void bank_open(struct search *s, struct bank *bank, const struct pool_view *view)
 {
-    const struct pool_view *view = bank->view;
     const struct ledger *ledger = bench_table(s->bench)->ledger;
     const struct device_use *use = ledger ? ledger_pool_use(ledger, view->pool) : view->pool->use;
 
     bank->is_ready = true;
+    bank->view = view;
+    bank->n = view->n_counters;
+    bank->is_odd = s->behaviour->mixes_pool_names;
     bank->left = arena_array(s->arena, struct quantity, bank->n + 1);
     bank->used = arena_array(s->arena, struct quantity, bank->n + 1);
     if (bank->n)
@@ -91,13 +106,56 @@ static void bank_open(struct search *s, struct bank *bank)
         bank->is_odd = bank->is_odd || quantity_sign(&bank->left[i]) < 0;
 }
 
+/* Where the bank keeps the counter of that name in the set of that name. */
+static uint32_t counter_by_name(const struct pool_view *view, const char *set, const char *counter)
+{
+    uint32_t at = 0;
+
+    for (size_t i = 0; i < view->n_sets; i++) {
+        const struct counter_set *s = view->sets[i];
+
+        for (size_t k = 0; k < s->n_counters; k++, at++)
+            if (text_is(s->name, set) && text_is(s->counters[k].name, counter))
+                return at;
+    }
+    return UNLIMITED;
+}
+
+static void access_map(struct search *s, struct bank_access *access)
+{
+    const struct pool_view *view = access->view;
+    uint32_t at = 0;
+
+    access->map = arena_array(s->arena, uint32_t, view->n_counters + 1);
+    for (size_t i = 0; i < view->n_sets; i++)
+        for (size_t k = 0; k < view->sets[i]->n_counters; k++)
+            access->map[at++] =
+                counter_by_name(access->bank->view, view->sets[i]->name, view->sets[i]->counters[k].name);
+}
+
+static void access_open(struct search *s, struct bank_access *access)
+{
+    if (!access->bank->is_ready)
+        bank_open(s, access->bank, access->view);
+    if (access->bank->view != access->view && !access->map)
+        access_map(s, access);
+}
+
+static uint32_t bank_counter(const struct bank_access *access, uint32_t counter)
+{
+    return access->map ? access->map[counter] : counter;
+}
+
 static void counters_add(struct search *s, const struct offer_state *state, int sign)
 {
-    const struct pool_view *view = state->bank->view;
+    const struct pool_view *view = state->access->view;
 
     for (uint32_t k = view->use_start[state->position]; k < view->use_start[state->position + 1]; k++) {
-        struct quantity *used = &state->bank->used[view->uses[k].counter];
+        uint32_t counter = bank_counter(state->access, view->uses[k].counter);
+        struct quantity *used = counter == UNLIMITED ? NULL : &state->access->bank->used[counter];
 
+        if (!used)
+            continue;
         *used = sign > 0 ? quantity_add(used, &view->uses[k].amount, &s->scratch)
                          : quantity_sub(used, &view->uses[k].amount, &s->scratch);
         if (used->big) /* beyond 64 bits: must outlive the scratch memory of this pick */
@@ -107,8 +165,8 @@ static void counters_add(struct search *s, const struct offer_state *state, int 
 
 static bool counters_suffice(const struct offer_state *state)
 {
-    const struct bank *bank = state->bank;
-    const struct pool_view *view = bank->view;
+    const struct bank *bank = state->access->bank;
+    const struct pool_view *view = state->access->view;
 
     if (bank->is_odd) {
         for (size_t i = 0; i < bank->n; i++)
@@ -228,8 +286,7 @@ static bool reserve_counters(struct search *s, size_t offer, bool *out_reserved)
         return true;
     if (!groups_admit(s, offer))
         return false;
-    if (!state->bank->is_ready)
-        bank_open(s, state->bank);
+    access_open(s, state->access);
     counters_add(s, state, 1);
     if (!counters_suffice(state)) {
         counters_add(s, state, -1);

@@ -24,6 +24,15 @@
                 "{v: {int: 1}}}, {name: d, attributes: {v: {int: 3}}}")
 #define DISTINCT CLAIM("requests: [" REQUEST("r", ", count: 3") "], constraints: [{distinctAttribute: d.x/v}]")
 
+/* Two drivers whose pools have the same name; the second has more to give. */
+#define TWIN(driver, total)                                                                                            \
+    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: " driver                              \
+    "-a}, spec: {driver: " driver ", nodeName: n1, pool: {name: p, generation: 0, resourceSliceCount: 2}, devices: "   \
+    "[{name: one, consumesCounters: [{counterSet: g, counters: {m: {value: 2}}}]}]}}\n"                                \
+    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: " driver                              \
+    "-b}, spec: {driver: " driver ", nodeName: n1, pool: {name: p, generation: 0, resourceSliceCount: 2}, "            \
+    "sharedCounters: [{name: g, counters: {m: {value: " total "}}}]}}\n"
+
 static const struct release_case {
     const char *name;
     int release;
@@ -31,6 +40,10 @@ static const struct release_case {
 } release_cases[] = {
     {"1.37 gives counters of a refused device back", 37, B1_POOL, CLAIM("requests: [" REQUEST("r", "") "]"), "r=p/d2"},
     {"1.36 keeps them (B1)", 36, B1_POOL, CLAIM("requests: [" REQUEST("r", "") "]"), "[no fit]"},
+    {"1.37 tells pools of two drivers apart", 37, TWIN("a.x", "1") TWIN("b.x", "4"),
+     CLAIM("requests: [" REQUEST("r", "") "]"), "r=p/one"},
+    {"1.36 takes the first pool's counters for both (B3)", 36, TWIN("a.x", "1") TWIN("b.x", "4"),
+     CLAIM("requests: [" REQUEST("r", "") "]"), "[no fit]"},
     {"1.37 compares distinct values of all", 37, FOUR, DISTINCT, "r=n1/a r=n1/b r=n1/d"},
     {"1.36 compares with the latest (B4)", 36, FOUR, DISTINCT, "r=n1/a r=n1/b r=n1/c"},
 };

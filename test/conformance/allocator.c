@@ -1,4 +1,5 @@
-/* conformance-allocator [--plain] [--release N] [--keep FILE] PATH... - run conformance cases of the allocator.
+/* conformance-allocator [--plain] [--release N] [--features WHICH] [--keep FILE] PATH... - run conformance cases of the
+ * allocator.
  *
  * PATH is a folder of .yaml and .jsonl files, one such file, or - for lines on standard input. One line per failing
  * case, then "N passed, N failed, N skipped". Exit status 0 only if none failed. --plain answers with the plain search
@@ -66,8 +67,24 @@ static void write_failing(struct run *run, const char *path)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: conformance-allocator [--plain] [--release N] [--keep FILE] PATH...\n");
+    fprintf(
+        stderr,
+        "usage: conformance-allocator [--plain] [--release N] [--features exact|default|all] [--keep FILE] PATH...\n");
     return 2;
+}
+
+static bool parse_features(const char *text, struct case_options *options)
+{
+    static const char *const names[] = {
+        [CASE_FEATURES_EXACT] = "exact", [CASE_FEATURES_DEFAULT] = "default", [CASE_FEATURES_ALL] = "all"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (strcmp(text, names[i]) != 0)
+            continue;
+        options->features = (enum case_features)i;
+        return true;
+    }
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -81,6 +98,8 @@ int main(int argc, char **argv)
             run.options.plain = true;
         else if (strcmp(argv[i], "--release") == 0 && i + 1 < argc)
             run.options.release = (int)strtol(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--features") == 0 && i + 1 < argc && parse_features(argv[i + 1], &run.options))
+            i++;
         else if (strcmp(argv[i], "--keep") == 0 && i + 1 < argc)
             kept = argv[++i];
         else

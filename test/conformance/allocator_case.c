@@ -57,18 +57,43 @@ static int put_in_use(struct snapshot_builder *builder, const json_t *entries, s
     return result;
 }
 
-static int case_features(const json_t *object, int release, struct features *out, struct error *err)
+static int switch_all(struct features *features, const json_t *names, bool on, struct error *err)
 {
     const json_t *name;
     size_t i;
 
-    *out = (struct features){.release = release ? release : 37};
-    json_array_foreach(json_object_get(object, "features"), i, name)
+    json_array_foreach(names, i, name)
     {
-        if (features_switch(out, json_string_value(name), true, err) < 0)
+        if (features_switch(features, json_string_value(name), on, err) < 0)
             return -1;
     }
     return 0;
+}
+
+/* The features that the released program knows too; extended resources are no part of the allocator. */
+static int case_features(const json_t *object, const struct case_options *options, struct features *out,
+                         struct error *err)
+{
+    int release = options->release ? options->release : 37;
+
+    *out = (struct features){.release = release};
+    if (options->features == CASE_FEATURES_DEFAULT)
+        *out = features_default(release);
+    if (options->features == CASE_FEATURES_ALL)
+        out->on = BIT(FEATURE_COUNT) - 1;
+    if (switch_all(out, json_object_get(object, "features"), true, err) < 0)
+        return -1;
+    return options->features == CASE_FEATURES_EXACT
+               ? 0
+               : switch_all(out, json_object_get(object, "featuresOff"), false, err);
+}
+
+/* The default features say nothing about a case that needs others. */
+static bool is_within(const json_t *object, const struct features *features)
+{
+    struct features wanted = {.release = features->release};
+
+    return switch_all(&wanted, json_object_get(object, "features"), true, NULL) == 0 && !(wanted.on & ~features->on);
 }
 
 static struct snapshot *case_cluster(const json_t *object, const struct features *features, struct error *err)
@@ -339,9 +364,17 @@ enum case_result case_run(const json_t *object, const struct case_options *optio
     struct error err = {0};
     struct arena arena = {0};
 
-    if (case_features(object, options->release, &features, &err) < 0) {
+    if (case_features(object, options, &features, &err) < 0) {
         buf_addf(why, "%s", err.text);
         return CASE_FAILED;
+    }
+    if (options->features == CASE_FEATURES_DEFAULT) {
+        struct features standard = features_default(features.release);
+
+        if (!is_within(object, &standard)) {
+            buf_adds(why, "needs features that are off by default");
+            return CASE_SKIPPED;
+        }
     }
     snapshot = case_cluster(object, &features, &err);
     if (!snapshot || case_predict(object, options, snapshot, &features, &arena, &prediction, &err) < 0)

@@ -9,9 +9,13 @@
 
 enum case_result { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
 
+/* Which features run beside those that a case names: a case holds for all of them. */
+enum case_features { CASE_FEATURES_EXACT, CASE_FEATURES_DEFAULT, CASE_FEATURES_ALL };
+
 struct case_options {
-    bool plain;  /* answer with the plain search, without the cache */
-    int release; /* 0: 37 */
+    enum case_features features; /* but never those in featuresOff */
+    bool plain;                  /* answer with the plain search, without the cache */
+    int release;                 /* 0: 37 */
 };
 
 /* Run a case (a JSON object as told in the conformance README) and compare. `why` gets one line when it does not pass.
