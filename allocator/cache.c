@@ -13,7 +13,6 @@
 #define MAX_EXPRESSIONS 4096
 #define MAX_RESULTS     65536 /* per expression */
 #define MAX_MEMOS       128
-#define MAX_EXTRAS      64
 #define MAX_ALIKE       8192 /* per memo */
 
 /* ---- a hash table from digests to pointers ---- */
@@ -364,8 +363,8 @@ struct memo *cache_memo(struct cache *cache, struct digest question)
     return memo;
 }
 
-void *cache_extra(struct cache *cache, struct digest question, void *(*make)(void), void *(*ref)(void *extra),
-                  void (*unref)(void *extra))
+void *cache_extra(struct cache *cache, struct digest question, size_t most, void *(*make)(void *ctx), void *ctx,
+                  void *(*ref)(void *extra), void (*unref)(void *extra))
 {
     void *extra;
 
@@ -373,9 +372,9 @@ void *cache_extra(struct cache *cache, struct digest question, void *(*make)(voi
     cache->unref_extra = unref;
     extra = table_find(&cache->extras, question);
     if (!extra) {
-        if (cache->extras.n >= MAX_EXTRAS)
+        if (cache->extras.n >= most)
             table_clear(&cache->extras, unref);
-        extra = make();
+        extra = make(ctx);
         table_put(&cache->extras, question, extra);
     }
     extra = ref(extra);

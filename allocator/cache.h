@@ -66,9 +66,10 @@ void memo_put_alike(struct memo *memo, struct digest signature, const struct mem
 
 /* ---- what others remember ---- */
 
-/* Whatever else is remembered per question: found, or made. `ref` counts one more reference and returns its argument,
- * `unref` gives one back. The result carries one reference for the caller. All callers pass the same functions. */
-void *cache_extra(struct cache *cache, struct digest question, void *(*make)(void), void *(*ref)(void *extra),
-                  void (*unref)(void *extra));
+/* Whatever else is remembered per question: found, or made with make(ctx). `ref` counts one more reference and returns its
+ * argument, `unref` gives one back. The result carries one reference for the caller. When there are `most` of them all are
+ * forgotten. All callers pass the same functions. */
+void *cache_extra(struct cache *cache, struct digest question, size_t most, void *(*make)(void *ctx), void *ctx,
+                  void *(*ref)(void *extra), void (*unref)(void *extra));
 
 #endif

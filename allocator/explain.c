@@ -559,7 +559,7 @@ static json_t *summary_json(struct gang *gang, enum gang_verdict verdict, const 
 
 json_t *gang_explain(struct gang *gang, enum gang_verdict verdict)
 {
-    json_t *groups = verdict == GANG_FITS ? json_array() : explain_groups(gang);
+    json_t *groups = verdict == GANG_FITS || gang->spec->is_brief ? json_array() : explain_groups(gang);
     json_t *blocking = json_array(), *hints = json_array();
     const char *phrase = NULL;
 

@@ -50,6 +50,24 @@ struct gang_constraint {
 };
 enum gang_score { GANG_SCORE_FRAGMENTATION, GANG_SCORE_PACK, GANG_SCORE_SPREAD };
 
+/* What jobs of a cluster usually look like, so that the fragmentation score knows which room is worth keeping: of a
+ * node's free devices, all that a typical pod could not use there count as fragments, weighted by how common the pod
+ * is; a job of one pod goes where it adds the least. Source: the idea of fragmentation gradient descent (USENIX ATC
+ * 2023), section 3. Departure: whatever a device class can express counts, not GPUs alone.
+ *
+ * Made once, used by many plans and threads; independent of snapshots. */
+struct gang_workload;
+struct gang_typical {
+    double weight;       /* how common: any positive number */
+    const json_t *pod;   /* {"spec": v1 PodSpec}; CPU and memory count */
+    const json_t *claim; /* a ResourceClaimTemplate whose first request counts (of firstAvailable the first
+                            alternative); NULL: none */
+};
+/* Returns NULL with ERR_INVALID when an entry cannot be read; the JSON is borrowed for the call. */
+struct gang_workload *gang_workload_new(const struct gang_typical *typical, size_t n, const struct features *features,
+                                        struct error *err);
+void gang_workload_free(struct gang_workload *workload);
+
 struct gang_spec {
     const char *ns; /* namespace of the members; never NULL */
     const struct gang_group *groups;
@@ -60,7 +78,8 @@ struct gang_spec {
     size_t n_constraints;
     bool same_alternative; /* all members of a group must take the same alternatives of firstAvailable */
     enum gang_score score;
-    uint64_t budget; /* search steps; 0 is the default */
+    const struct gang_workload *workload; /* for the fragmentation score; NULL: jobs are placed by best fit */
+    uint64_t budget;                      /* search steps; 0 is the default */
     /* Devices that may not be used, for instance because their quota is spent. All must be usable when n is 0. */
     const struct device_matcher *const *excluded;
     size_t n_excluded;

@@ -234,6 +234,12 @@ uint32_t gang_most_by_classes(struct gang *gang, const struct gang_survey *surve
 /* Decide a problem in which nothing couples nodes. */
 enum gs_outcome gang_by_classes(struct gang *gang, const struct gang_survey *survey, struct gs_solution *out);
 
+/* ---- score.c ---- */
+
+/* A job of one pod by the fragmentation score: placed, proven to fit nowhere, or not a matter for the score. */
+enum gang_scored { GANG_NOT_SCORED, GANG_SCORED, GANG_SCORED_NONE };
+enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out);
+
 /* ---- gang_plan.c ---- */
 
 /* The order in which kinds are placed: those with the most devices and the fewest nodes first. */

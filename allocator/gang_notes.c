@@ -6,22 +6,29 @@
 
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
+#include "allocator/inventory.h"
 
 #include "allocator/base/banned.h"
+
+#define MOST_BYTES ((size_t)48 << 20) /* of all notes together, about */
+#define MOST_NOTES 1024
+#define FEW_NOTES  16
 
 struct gang_notes {
     atomic_uint refs;
     pthread_mutex_t lock;
-    struct gang_note *notes; /* by node slot; a state of zeros is no note */
+    size_t size;          /* of an item */
+    unsigned char *items; /* by node slot; a state of zeros is no item */
     size_t n;
 };
 
-static void *notes_make(void)
+static void *notes_make(void *ctx)
 {
     struct gang_notes *notes = mem_new(struct gang_notes);
 
     atomic_init(&notes->refs, 1);
     INVARIANT(pthread_mutex_init(&notes->lock, NULL) == 0);
+    notes->size = *(const size_t *)ctx;
     return notes;
 }
 
@@ -40,13 +47,16 @@ static void notes_unref(void *extra)
     if (atomic_fetch_sub_explicit(&notes->refs, 1, memory_order_acq_rel) != 1)
         return;
     pthread_mutex_destroy(&notes->lock);
-    free(notes->notes);
+    free(notes->items);
     free(notes);
 }
 
-struct gang_notes *gang_notes_open(struct cache *cache, struct digest question)
+struct gang_notes *gang_notes_open(const struct snapshot *snapshot, struct digest question, size_t size)
 {
-    return cache_extra(cache, question, notes_make, notes_ref, notes_unref);
+    size_t most = MOST_BYTES / (size * (snapshot_node_slots(snapshot) + 1));
+
+    most = most > MOST_NOTES ? MOST_NOTES : most < FEW_NOTES ? FEW_NOTES : most;
+    return cache_extra(snapshot->cache, question, most, notes_make, &size, notes_ref, notes_unref);
 }
 
 void gang_notes_unref(struct gang_notes *notes)
@@ -55,19 +65,23 @@ void gang_notes_unref(struct gang_notes *notes)
         notes_unref(notes);
 }
 
-bool gang_notes_find(struct gang_notes *notes, uint32_t slot, struct digest state, struct gang_note *out)
+bool gang_notes_find(struct gang_notes *notes, uint32_t slot, struct digest state, void *out)
 {
-    bool found;
+    struct digest known = {0};
+    bool found = false;
 
     pthread_mutex_lock(&notes->lock);
-    found = slot < notes->n && digest_eq(notes->notes[slot].state, state);
+    if (slot < notes->n) {
+        memcpy(&known, notes->items + slot * notes->size, sizeof(known));
+        found = digest_eq(known, state);
+    }
     if (found)
-        *out = notes->notes[slot];
+        memcpy(out, notes->items + slot * notes->size, notes->size);
     pthread_mutex_unlock(&notes->lock);
     return found;
 }
 
-void gang_notes_put(struct gang_notes *notes, uint32_t slot, const struct gang_note *note)
+void gang_notes_put(struct gang_notes *notes, uint32_t slot, const void *item)
 {
     pthread_mutex_lock(&notes->lock);
     if (slot >= notes->n) {
@@ -75,10 +89,21 @@ void gang_notes_put(struct gang_notes *notes, uint32_t slot, const struct gang_n
 
         while (n <= slot)
             n *= 2;
-        notes->notes = mem_resize(notes->notes, n, sizeof(*notes->notes));
-        memset(notes->notes + notes->n, 0, (n - notes->n) * sizeof(*notes->notes));
+        notes->items = mem_resize(notes->items, n, notes->size);
+        memset(notes->items + notes->n * notes->size, 0, (n - notes->n) * notes->size);
         notes->n = n;
     }
-    notes->notes[slot] = *note;
+    memcpy(notes->items + slot * notes->size, item, notes->size);
     pthread_mutex_unlock(&notes->lock);
+}
+
+struct digest gang_node_state(const struct snapshot *snapshot, const struct node *node)
+{
+    struct digest d = {1, 1};
+
+    digest_add(&d, node->stamp);
+    for (size_t i = 0; i < node->n_pools; i++)
+        digest_add(&d, snapshot_pool(snapshot, node->pools[i])->stamp);
+    digest_add(&d, snapshot->globals_stamp);
+    return d;
 }

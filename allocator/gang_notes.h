@@ -1,25 +1,29 @@
-/* allocator/gang_notes.h - internal: which nodes looked alike to a question the last time.
+/* allocator/gang_notes.h - internal: what was found out about nodes the last time a question was asked.
  *
- * For every (question, node) the class of the node is noted together with the state it was seen in, so that a warm plan
- * looks at one node of a class instead of at all. Only remembered, never decided. Safe for several threads. */
+ * For every (question, node) one item is kept together with the state of the node that it holds for. Only remembered,
+ * never decided. Safe for several threads. */
 #ifndef QUEUED_GANG_NOTES_H
 #define QUEUED_GANG_NOTES_H
 
 #include "allocator/cache.h"
 #include "allocator/gang_search.h"
 
-struct gang_note {
-    struct digest state;  /* of the node, its pools and those of the network */
+/* An item begins with the state in which it is true. */
+struct gang_note { /* of the survey */
+    struct digest state;
     struct gs_hash class; /* equal: interchangeable for the question */
     uint64_t kinds;       /* that the node admits; 0: the node is of no use */
 };
 
 struct gang_notes;
-/* The notes of a question, with one reference. */
-struct gang_notes *gang_notes_open(struct cache *cache, struct digest question);
+/* The notes of a question, items of `size` bytes, with one reference. */
+struct gang_notes *gang_notes_open(const struct snapshot *snapshot, struct digest question, size_t size);
 void gang_notes_unref(struct gang_notes *notes);
-/* The node's note when it was made in this state; slot as in the snapshot. */
-bool gang_notes_find(struct gang_notes *notes, uint32_t slot, struct digest state, struct gang_note *out);
-void gang_notes_put(struct gang_notes *notes, uint32_t slot, const struct gang_note *note);
+/* Copy the node's item when it was made in this state; slot as in the snapshot. */
+bool gang_notes_find(struct gang_notes *notes, uint32_t slot, struct digest state, void *out);
+void gang_notes_put(struct gang_notes *notes, uint32_t slot, const void *item);
+
+/* Equal digests: nothing changed about the node, its pools and those of the network. */
+struct digest gang_node_state(const struct snapshot *snapshot, const struct node *node);
 
 #endif

@@ -110,17 +110,33 @@ static bool has_nodes(const struct gang *gang, const struct gang_survey *survey)
     return true;
 }
 
+static enum gs_outcome search_survey(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out)
+{
+    const struct gang_survey *survey = gang_survey(gang, choice);
+
+    if (!has_nodes(gang, survey))
+        return GS_NONE;
+    return gang_is_coupled(survey->problem) ? search_all(gang, survey, out) : gang_by_classes(gang, survey, out);
+}
+
 static bool decide(struct plan *plan)
 {
     struct gang *gang = plan->gang;
     struct arena_mark mark = arena_mark(&gang->work);
-    struct gang_survey *survey = gang_survey(gang, &plan->choice);
     struct gs_solution solution = {0};
     enum gs_outcome outcome = GS_NONE;
 
-    if (has_nodes(gang, survey))
-        outcome = gang_is_coupled(survey->problem) ? search_all(gang, survey, &solution)
-                                                   : gang_by_classes(gang, survey, &solution);
+    switch (gang_score_one(gang, &plan->choice, &solution)) {
+    case GANG_SCORED:
+        outcome = GS_FOUND;
+        break;
+    case GANG_SCORED_NONE:
+        outcome = GS_NONE;
+        break;
+    case GANG_NOT_SCORED:
+        outcome = search_survey(gang, &plan->choice, &solution);
+        break;
+    }
     if (outcome == GS_FOUND && plan->wants_placement)
         plan->placement = gang_place(gang, &solution);
     arena_rewind(&gang->work, mark);

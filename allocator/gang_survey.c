@@ -100,18 +100,6 @@ static bool can_note(const struct gang *gang)
     return can;
 }
 
-/* Equal digests: nothing about the node changed. */
-static struct digest node_state(const struct snapshot *snapshot, const struct node *node)
-{
-    struct digest d = {1, 1};
-
-    digest_add(&d, node->stamp);
-    for (size_t i = 0; i < node->n_pools; i++)
-        digest_add(&d, snapshot_pool(snapshot, node->pools[i])->stamp);
-    digest_add(&d, snapshot->globals_stamp);
-    return d;
-}
-
 /* ---- looking ---- */
 
 static void count_kinds(struct gang_survey *out, uint64_t kinds)
@@ -125,7 +113,7 @@ static bool is_known(struct survey *s, const struct node *node, uint32_t rank)
 {
     struct gang_note note;
 
-    if (!s->notes || !gang_notes_find(s->notes, node->slot, node_state(s->b.gang->snapshot, node), &note))
+    if (!s->notes || !gang_notes_find(s->notes, node->slot, gang_node_state(s->b.gang->snapshot, node), &note))
         return false;
     if (note.kinds == 0)
         return true;
@@ -144,7 +132,7 @@ static bool is_known(struct survey *s, const struct node *node, uint32_t rank)
 static void look_at(struct survey *s, const struct node *node, uint32_t rank)
 {
     struct arena_mark mark = arena_mark(s->b.arena);
-    struct gang_note note = {.state = node_state(s->b.gang->snapshot, node)};
+    struct gang_note note = {.state = gang_node_state(s->b.gang->snapshot, node)};
     const struct gs_node *added;
 
     if (!builder_add_node(&s->b, node, rank)) {
@@ -243,7 +231,7 @@ static void note_nodes(const struct survey *s)
 
     for (size_t i = 0; i < problem->n_nodes && s->notes && !s->is_streaming && problem->n_distinct == 0; i++) {
         const struct gs_node *node = problem->nodes[i];
-        struct gang_note note = {.state = node_state(s->b.gang->snapshot, gang_node_of(node)->node),
+        struct gang_note note = {.state = gang_node_state(s->b.gang->snapshot, gang_node_of(node)->node),
                                  .class = node->hash,
                                  .kinds = node->groups};
 
@@ -302,7 +290,7 @@ struct gang_survey *gang_survey(struct gang *gang, const struct gang_choice *cho
     struct survey s = {.out = arena_new(&gang->work, struct gang_survey)};
 
     if (can_note(gang))
-        s.notes = gang_notes_open(gang->snapshot->cache, question_of(gang, choice));
+        s.notes = gang_notes_open(gang->snapshot, question_of(gang, choice), sizeof(struct gang_note));
     s.is_streaming = !is_coupled_job(gang);
     survey_begin(&s, gang, choice);
     if (s.is_streaming && s.b.devices.n > 0) {
