@@ -286,6 +286,16 @@ static bool variable(struct expansion *x, const struct ast *arg, const char *wor
     return true;
 }
 
+/* A macro reads its own variable. */
+static struct ast *read_variable(struct expansion *x, struct str name)
+{
+    struct ast *node = cel_new_ident(x->b, x->pos, name);
+
+    if (node)
+        node->is_root_name = str_is(name, "."); /* then it is undeclared */
+    return node;
+}
+
 static bool two_variables(struct expansion *x, struct fold_parts *f)
 {
     if (x->args[0]->kind != AST_IDENT || x->args[1]->kind != AST_IDENT) {
@@ -437,7 +447,7 @@ static struct ast *expand_transform_map(struct expansion *x)
 
     if (!two_variables(x, &f))
         return NULL;
-    step = call3(x, "cel.@mapInsert", accu(x), cel_new_ident(x->b, x->pos, f.iter), x->args[x->n_args - 1]);
+    step = call3(x, "cel.@mapInsert", accu(x), read_variable(x, f.iter), x->args[x->n_args - 1]);
     return finish_map(x, &f, x->n_args == 4 ? x->args[2] : NULL, step);
 }
 
@@ -464,14 +474,13 @@ static struct ast *expand_has(struct expansion *x)
 }
 
 /* A variable that is computed when it is first read: a fold over nothing whose accumulator it is. */
-static struct ast *bind(struct expansion *x, struct str name, struct ast *init, struct ast *variable_read,
-                        struct ast *body)
+static struct ast *bind(struct expansion *x, struct str name, struct ast *init, struct ast *body)
 {
     struct fold_parts f = {.iter = STR(CEL_UNUSED), .accu = name, .init = init, .result = body};
 
     f.range = list_of(x, NULL);
     f.condition = literal(x, cel_bool(false));
-    f.step = variable_read ? variable_read : cel_new_ident(x->b, x->pos, name);
+    f.step = read_variable(x, name);
     return fold(x, &f);
 }
 
@@ -479,7 +488,7 @@ static struct ast *expand_bind(struct expansion *x)
 {
     if (x->args[0]->kind != AST_IDENT)
         return fail_at(x, x->args[0], "cel.bind() variable names must be simple identifiers");
-    return bind(x, x->args[0]->is_root_name ? STR(".") : x->args[0]->name, x->args[1], NULL, x->args[2]);
+    return bind(x, x->args[0]->is_root_name ? STR(".") : x->args[0]->name, x->args[1], x->args[2]);
 }
 
 static struct ast *expand_optional(struct expansion *x, bool is_flat)
@@ -493,7 +502,7 @@ static struct ast *expand_optional(struct expansion *x, bool is_flat)
                                : "optMap() variable name must be a simple identifier");
     has = method(x, "hasValue", x->target, NULL);
     value = method(x, "value", copy_tree(x, x->target), NULL);
-    body = bind(x, name->name, value, NULL, x->args[1]);
+    body = bind(x, name->is_root_name ? STR(".") : name->name, value, x->args[1]);
     if (!is_flat)
         body = call1(x, "optional.of", body);
     none = cel_new_call(x->b, x->pos, STR("optional.none"), NULL, NULL, 0, false);
@@ -522,7 +531,7 @@ static struct ast *expand_sort_by(struct expansion *x)
     inner.target = cel_new_ident(x->b, x->pos, input);
     keys = inner.target ? expand_map(&inner) : NULL;
     call = keys ? method(x, "@sortByAssociatedKeys", cel_new_ident(x->b, x->pos, input), keys) : NULL;
-    node = call ? bind(x, input, x->target, NULL, call) : NULL;
+    node = call ? bind(x, input, x->target, call) : NULL;
     return node;
 }
 
