@@ -128,9 +128,8 @@ static void round_done(void *arg)
 
 void planner_start(struct core *core)
 {
-    bool wants = lifecycle_take_wants_plan(core->lifecycle) | (world_version(core->world) != core->planned_version);
-
-    core->wants_plan |= wants;
+    if (lifecycle_take_wants_plan(core->lifecycle) || world_version(core->world) != core->planned_version)
+        core->wants_plan = true;
     if (!core->wants_plan || core->round || !core->is_synced || core->degraded.code)
         return;
     core->wants_plan = false;

@@ -133,7 +133,7 @@ static void degrade(struct core *core, const struct error *why)
     if (core_load(core, &err) < 0) {
         /* neither writing nor reading: memory and disk cannot be brought together, only a restart can help */
         log_error("store.unreadable", LOG_STR("why", err.text));
-        INVARIANT(!"the database can be read");
+        invariant_failed("the database can be read", __FILE__, __LINE__, __func__);
     }
     clock_timer_set(core->probe_timer, core_now_ms(core) + PROBE_PERIOD_MS);
 }

@@ -1,0 +1,218 @@
+/* What a gang finds in the cluster: labels, owners, names, who it is and where the others are. */
+#include "test/support/cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "test/core/stage.h"
+
+static const char pair[] =
+    "apiVersion: queue.dra/v1\n"
+    "kind: GangJob\n"
+    "metadata: {name: a.job-with-a-very-long-name-that-goes-on-and-on-and-on}\n"
+    "spec:\n"
+    "  queue: a\n"
+    "  groups:\n"
+    "    - name: driver\n"
+    "      replicas: 1\n"
+    "      template:\n"
+    "        spec:\n"
+    "          containers:\n"
+    "            - {name: c, image: i, env: [{name: MASTER_PORT, value: '1'}], resources: {claims: [{name: s}]}}\n"
+    "          initContainers: [{name: before, image: i}]\n"
+    "          resourceClaims: [{name: s, resourceClaimName: both}]\n"
+    "    - name: worker\n"
+    "      replicas: 1\n"
+    "      template:\n"
+    "        metadata: {labels: {mine: yes-it-is}, annotations: {embedded.queue.dra/duration: 60s}}\n"
+    "        spec:\n"
+    "          restartPolicy: OnFailure\n"
+    "          containers: [{name: c, image: i, resources: {claims: [{name: g}, {name: s}]}}]\n"
+    "          resourceClaims: [{name: g, resourceClaimTemplateName: t}, {name: s, resourceClaimName: both}]\n"
+    "          affinity:\n"
+    "            nodeAffinity:\n"
+    "              requiredDuringSchedulingIgnoredDuringExecution:\n"
+    "                nodeSelectorTerms:\n"
+    "                  - matchFields: [{key: metadata.name, operator: In, values: [n2]}]\n"
+    "                  - matchFields: [{key: metadata.name, operator: In, values: [n3]}]\n"
+    "  claimTemplates:\n"
+    "    - name: t\n"
+    "      spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}\n"
+    "  sharedClaims:\n"
+    "    - name: both\n"
+    "      spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, adminAccess: false}}]}}\n";
+
+static const char *text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static const json_t *find_kind(const struct stage *stage, const char *kind, const char *group, const char *index)
+{
+    const char *key;
+    json_t *object;
+
+    json_object_foreach (stage->relay.objects, key, object) {
+        const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+
+        if (strcmp(text(object, "kind"), kind) == 0 && json_object_get(labels, LABEL_JOB) &&
+            (!group || (text(labels, LABEL_GROUP) && strcmp(text(labels, LABEL_GROUP), group) == 0 &&
+                        strcmp(text(labels, LABEL_INDEX), index) == 0)))
+            return object;
+    }
+    fail_msg("no %s of group %s", kind, group ? group : "-");
+    return NULL;
+}
+
+static const char *variable(const json_t *container, const char *name)
+{
+    const json_t *entry;
+    const char *value = NULL;
+    size_t i, n = 0;
+
+    json_array_foreach (json_object_get(container, "env"), i, entry)
+        if (strcmp(text(entry, "name"), name) == 0) {
+            value = text(entry, "value");
+            n++;
+        }
+    assert_int_equal(n, 1);
+    return value;
+}
+
+static const json_t *container_of(const json_t *pod, const char *list)
+{
+    return json_array_get(json_object_get(json_object_get(pod, "spec"), list), 0);
+}
+
+static void start(struct stage *stage)
+{
+    stage_open(stage, NULL);
+    stage_must_submit(stage, pair);
+    stage_run(stage, 1000);
+    assert_string_equal(stage_state(stage, "1"), "Running");
+}
+
+static void test_objects__everything_has_labels_and_belongs_to_the_anchor(void **state)
+{
+    struct stage stage;
+    const char *key, *uid;
+    json_t *object;
+    size_t n = 0;
+
+    (void)state;
+    start(&stage);
+    uid = text(json_object_get(find_kind(&stage, "ConfigMap", NULL, NULL), "metadata"), "uid");
+    json_object_foreach (stage.relay.objects, key, object) {
+        const json_t *metadata = json_object_get(object, "metadata"), *labels = json_object_get(metadata, "labels");
+        const json_t *owner = json_array_get(json_object_get(metadata, "ownerReferences"), 0);
+
+        if (!json_object_get(labels, LABEL_JOB))
+            continue;
+        n++;
+        assert_string_equal(text(labels, LABEL_JOB), "1");
+        assert_string_equal(text(labels, LABEL_ATTEMPT), "1");
+        assert_true(strlen(text(metadata, "name")) <= 63);
+        assert_null(strchr(text(metadata, "name"), '.'));
+        if (strcmp(text(object, "kind"), "ConfigMap") != 0)
+            assert_string_equal(text(owner, "uid"), uid);
+    }
+    assert_int_equal(n, 1 + 1 + 2 + 2); /* anchor, Service, shared and own claims, pods */
+    stage_close(&stage);
+}
+
+static void test_objects__a_member_knows_who_it_is(void **state)
+{
+    struct stage stage;
+    const json_t *pod, *container;
+    BUF master = {0};
+
+    (void)state;
+    start(&stage);
+    pod = find_kind(&stage, "Pod", "worker", "0");
+    container = container_of(pod, "containers");
+    assert_string_equal(variable(container, "RANK"), "1");
+    assert_string_equal(variable(container, "WORLD_SIZE"), "2");
+    assert_string_equal(variable(container, "JOB_COMPLETION_INDEX"), "0");
+    assert_string_equal(variable(container, "QUEUED_GROUP"), "worker");
+    assert_string_equal(variable(container, "QUEUED_GROUP_SIZE"), "1");
+    assert_string_equal(variable(container, "MASTER_PORT"), "29500");
+    assert_string_equal(text(json_object_get(pod, "spec"), "hostname"), "worker-0");
+    buf_addf(&master, "driver-0.%s.default.svc", text(json_object_get(pod, "spec"), "subdomain"));
+    assert_string_equal(variable(container, "MASTER_ADDR"), buf_str(&master));
+    assert_string_equal(text(json_object_get(pod, "spec"), "subdomain"),
+                        text(json_object_get(find_kind(&stage, "Service", NULL, NULL), "metadata"), "name"));
+    stage_close(&stage);
+}
+
+static void test_objects__what_the_user_wrote_stays(void **state)
+{
+    struct stage stage;
+    const json_t *driver, *worker;
+
+    (void)state;
+    start(&stage);
+    driver = find_kind(&stage, "Pod", "driver", "0");
+    worker = find_kind(&stage, "Pod", "worker", "0");
+    assert_string_equal(variable(container_of(driver, "containers"), "MASTER_PORT"), "1");
+    assert_string_equal(variable(container_of(driver, "initContainers"), "MASTER_PORT"), "29500");
+    assert_string_equal(text(json_object_get(driver, "spec"), "restartPolicy"), "Never");
+    assert_string_equal(text(json_object_get(worker, "spec"), "restartPolicy"), "OnFailure");
+    assert_string_equal(text(json_object_get(json_object_get(worker, "metadata"), "labels"), "mine"), "yes-it-is");
+    stage_close(&stage);
+}
+
+static void test_objects__a_pod_is_bound_in_each_of_its_terms(void **state)
+{
+    struct stage stage;
+    const json_t *pod, *terms, *term;
+    size_t i;
+
+    (void)state;
+    start(&stage);
+    pod = find_kind(&stage, "Pod", "worker", "0");
+    assert_string_equal(text(json_object_get(pod, "spec"), "nodeName"), "n2");
+    terms = json_object_get(
+        json_object_get(json_object_get(json_object_get(json_object_get(pod, "spec"), "affinity"), "nodeAffinity"),
+                        "requiredDuringSchedulingIgnoredDuringExecution"),
+        "nodeSelectorTerms");
+    assert_int_equal(json_array_size(terms), 2);
+    json_array_foreach (terms, i, term) {
+        const json_t *fields = json_object_get(term, "matchFields"), *last = json_array_get(fields, 1);
+
+        assert_int_equal(json_array_size(fields), 2);
+        assert_string_equal(json_string_value(json_array_get(json_object_get(last, "values"), 0)), "n2");
+    }
+    stage_close(&stage);
+}
+
+static void test_objects__all_members_name_the_same_shared_claim(void **state)
+{
+    struct stage stage;
+    const char *first, *second;
+
+    (void)state;
+    start(&stage);
+    first = text(
+        json_array_get(
+            json_object_get(json_object_get(find_kind(&stage, "Pod", "driver", "0"), "spec"), "resourceClaims"), 0),
+        "resourceClaimName");
+    second = text(
+        json_array_get(
+            json_object_get(json_object_get(find_kind(&stage, "Pod", "worker", "0"), "spec"), "resourceClaims"), 1),
+        "resourceClaimName");
+    assert_string_equal(first, second);
+    stage_close(&stage);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_objects__everything_has_labels_and_belongs_to_the_anchor),
+        cmocka_unit_test(test_objects__a_member_knows_who_it_is),
+        cmocka_unit_test(test_objects__what_the_user_wrote_stays),
+        cmocka_unit_test(test_objects__a_pod_is_bound_in_each_of_its_terms),
+        cmocka_unit_test(test_objects__all_members_name_the_same_shared_claim),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
