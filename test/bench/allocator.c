@@ -343,11 +343,20 @@ static void bench_claims(struct run *b, const struct source *source)
     unload(b, snapshot);
 }
 
+static size_t count_nodes(struct run *b, const struct source *source)
+{
+    struct snapshot *snapshot = load(b, source);
+    size_t n = snapshot_n_nodes(snapshot);
+
+    unload(b, snapshot);
+    return n;
+}
+
 static void bench_source(struct run *b, const struct source *source)
 {
     char label[64];
 
-    snprintf(label, sizeof(label), "%s/%zu", source->kind, source->n_nodes);
+    snprintf(label, sizeof(label), "%s/%zu", source->kind, source->file ? count_nodes(b, source) : source->n_nodes);
     b->label = label;
     bench_predictions(b, source);
     if (!source->file) {
