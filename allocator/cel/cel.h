@@ -109,8 +109,8 @@ struct cel_result {
     const char *message;   /* for CEL_ERROR, in the scratch arena; else NULL */
 };
 
-/* Evaluate on one device. `scratch` is rewound to where it stood when the result is not an error; in the steady state
- * nothing is taken from the heap. */
+/* Evaluate on one device. `scratch` is rewound to where it stood, but for the message of an error; in the steady state
+ * nothing is taken from the heap. The deepest legal expression needs 1 MiB of stack. */
 struct cel_result cel_evaluate(const struct cel_expr *expr, const struct cel_device *device, struct arena *scratch);
 
 /* ---- explain ---- */

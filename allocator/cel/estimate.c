@@ -9,66 +9,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "allocator/cel/range.h"
 #include "allocator/cel/utf8.h"
 
 #include "allocator/base/banned.h"
 
-/* ---- ranges ---- */
-
-struct range {
-    uint64_t min, max;
-};
-
 static const struct range unknown = {0, UINT64_MAX};
-
-static struct range fixed(uint64_t n)
-{
-    return (struct range){n, n};
-}
-
-static uint64_t sum64(uint64_t a, uint64_t b)
-{
-    uint64_t c;
-
-    return __builtin_add_overflow(a, b, &c) ? UINT64_MAX : c;
-}
-
-static uint64_t product64(uint64_t a, uint64_t b)
-{
-    uint64_t c;
-
-    return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
-}
-
-static struct range add(struct range a, struct range b)
-{
-    return (struct range){sum64(a.min, b.min), sum64(a.max, b.max)};
-}
-
-static struct range multiply(struct range a, struct range b)
-{
-    return (struct range){product64(a.min, b.min), product64(a.max, b.max)};
-}
-
-static uint64_t scale64(uint64_t n, double factor)
-{
-    double d = (double)n;
-
-    if (d > 0 && factor > 0 && d > 0x1p64 / factor)
-        return UINT64_MAX;
-    d = ceil(d * factor);
-    return d >= 0x1p64 ? UINT64_MAX : (uint64_t)d;
-}
-
-static struct range scale(struct range a, double factor)
-{
-    return (struct range){scale64(a.min, factor), scale64(a.max, factor)};
-}
-
-static struct range unite(struct range a, struct range b)
-{
-    return (struct range){a.min < b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
-}
 
 /* A size that may be unknown. */
 struct size {
@@ -87,7 +33,7 @@ static struct entries unite_entries(struct entries a, struct entries b)
 {
     if (!a.known || !b.known)
         return (struct entries){0};
-    return (struct entries){true, a.is_list, unite(a.key, b.key), unite(a.value, b.value)};
+    return (struct entries){true, a.is_list, range_unite(a.key, b.key), range_unite(a.value, b.value)};
 }
 
 /* ---- what a path from `device` leads to ---- */
@@ -232,12 +178,12 @@ static bool is_scalar(const struct cel_type *type)
 static struct size size_of_literal(const struct ast *e)
 {
     if (e->kind == AST_LIST || e->kind == AST_MAP)
-        return (struct size){true, fixed(e->as.list.n)};
+        return (struct size){true, range_fixed(e->as.list.n)};
     if (e->kind != AST_LITERAL)
         return (struct size){0};
     if (e->as.literal.kind == CEL_V_STRING)
-        return (struct size){true, fixed(utf8_count(cel_str(e->as.literal)))};
-    return (struct size){true, fixed(e->as.literal.kind == CEL_V_BYTES ? e->as.literal.n : 1)};
+        return (struct size){true, range_fixed(utf8_count(cel_str(e->as.literal)))};
+    return (struct size){true, range_fixed(e->as.literal.kind == CEL_V_BYTES ? e->as.literal.n : 1)};
 }
 
 static struct size size_of(struct estimator *s, const struct ast *e)
@@ -253,7 +199,7 @@ static struct size size_of(struct estimator *s, const struct ast *e)
         return size;
     }
     if (is_scalar(e->type))
-        return (struct size){true, fixed(1)};
+        return (struct size){true, range_fixed(1)};
     local = local_of(s, e);
     return local ? local->size : size;
 }
@@ -309,7 +255,7 @@ static uint64_t literal_uint(const struct operand *o, uint64_t otherwise)
 
 static struct call_cost allocating(double factor, struct range size)
 {
-    return (struct call_cost){add(scale(size, factor), fixed(11)), {true, size}};
+    return (struct call_cost){range_add(range_scale(size, factor), range_fixed(11)), {true, size}};
 }
 
 static bool list_cost(enum cel_overload_id id, const struct operand *target, const struct operand *args, size_t n_args,
@@ -320,14 +266,14 @@ static bool list_cost(enum cel_overload_id id, const struct operand *target, con
     switch (id) {
     case OVL_LIST_SLICE:
         a = operand_range(target);
-        *out = allocating(1, fixed(literal_uint(&args[1], a.max) - literal_uint(&args[0], 0)));
+        *out = allocating(1, range_fixed(literal_uint(&args[1], a.max) - literal_uint(&args[0], 0)));
         return true;
     case OVL_LIST_FLATTEN:
     case OVL_LIST_FLATTEN_INT:
         *out = allocating(n_args ? (double)literal_uint(&args[0], UINT64_MAX) : 1, operand_range(target));
         return true;
     case OVL_LIST_RANGE:
-        *out = allocating(1, fixed(literal_uint(&args[0], UINT64_MAX)));
+        *out = allocating(1, range_fixed(literal_uint(&args[0], UINT64_MAX)));
         return true;
     case OVL_LIST_REVERSE:
         *out = allocating(1, operand_range(target));
@@ -336,19 +282,19 @@ static bool list_cost(enum cel_overload_id id, const struct operand *target, con
     case OVL_LIST_SORT:
     case OVL_LIST_SORT_TEXTS:
         a = operand_range(target);
-        *out = allocating(id == OVL_LIST_SORT_TEXTS ? 2.1 : 2.0, multiply(a, a));
+        *out = allocating(id == OVL_LIST_SORT_TEXTS ? 2.1 : 2.0, range_multiply(a, a));
         return true;
     case OVL_LIST_SORT_BY:
     case OVL_LIST_SORT_BY_TEXTS:
         a = operand_range(&args[0]);
-        *out = allocating(id == OVL_LIST_SORT_BY_TEXTS ? 2.1 : 2.0, multiply(a, a));
+        *out = allocating(id == OVL_LIST_SORT_BY_TEXTS ? 2.1 : 2.0, range_multiply(a, a));
         return true;
     case OVL_SETS_CONTAINS:
     case OVL_SETS_INTERSECTS:
     case OVL_SETS_EQUIVALENT:
         a = operand_range(&args[0]);
         b = operand_range(&args[1]);
-        out->cost = add(scale(multiply(a, b), id == OVL_SETS_EQUIVALENT ? 2 : 1), fixed(1));
+        out->cost = range_add(range_scale(range_multiply(a, b), id == OVL_SETS_EQUIVALENT ? 2 : 1), range_fixed(1));
         out->size = (struct size){0};
         return true;
     default:
@@ -368,15 +314,15 @@ static struct operand element_of(const struct operand *list)
 
 static struct range traverse_cost(enum cel_function_id function, const struct operand *target)
 {
-    struct range size = operand_range(target), each = fixed(1);
+    struct range size = operand_range(target), each = range_fixed(1);
     struct operand element;
 
     if (!target->type->n_params)
-        return function == FN_INCLUDES ? multiply(size, each) : scale(size, 0.1);
+        return function == FN_INCLUDES ? range_multiply(size, each) : range_scale(size, 0.1);
     element = element_of(target);
     if (element.type->kind == CEL_T_STRING || element.type->kind == CEL_T_BYTES)
-        each = add(each, scale(operand_range(&element), 0.1));
-    return multiply(size, each);
+        each = range_add(each, range_scale(operand_range(&element), 0.1));
+    return range_multiply(size, each);
 }
 
 /* A quotient beyond 64 bits becomes 2^63, as it does in the real estimator on the machines that run it. */
@@ -408,7 +354,7 @@ static struct range replaced_size(struct range text, struct range old, struct ra
     } else {
         count.min = ceil_div(text.min, old.max);
     }
-    return add(multiply(count, with), kept);
+    return range_add(range_multiply(count, with), kept);
 }
 
 static struct range joined_size(const struct operand *target, const struct operand *args, size_t n_args)
@@ -418,12 +364,12 @@ static struct range joined_size(const struct operand *target, const struct opera
     if (target->type->n_params) {
         struct operand element = element_of(target);
 
-        size = multiply(list, operand_range(&element));
+        size = range_multiply(list, operand_range(&element));
     }
     if (n_args) {
         struct range gaps = {list.min ? list.min - 1 : 0, list.max ? list.max - 1 : 0};
 
-        size = add(size, multiply(operand_range(&args[0]), gaps));
+        size = range_add(size, range_multiply(operand_range(&args[0]), gaps));
     }
     return size;
 }
@@ -431,12 +377,12 @@ static struct range joined_size(const struct operand *target, const struct opera
 static struct range contains_cost(enum cel_function_id function, enum cel_overload_id id, const struct operand *arg)
 {
     static const struct range address = {4, 16};
-    struct range cost = scale(add(address, address), 0.1);
+    struct range cost = range_scale(range_add(address, address), 0.1);
 
     if (function == FN_CONTAINS_CIDR)
-        cost = add(add(cost, scale(address, 0.1)), fixed(1));
+        cost = range_add(range_add(cost, range_scale(address, 0.1)), range_fixed(1));
     if (id == OVL_CIDR_CONTAINS_IP_STRING || id == OVL_CIDR_CONTAINS_CIDR_STRING)
-        cost = add(cost, scale(operand_range(arg), 0.1));
+        cost = range_add(cost, range_scale(operand_range(arg), 0.1));
     return cost;
 }
 
@@ -448,11 +394,11 @@ static bool equality_cost(const struct operand *args, struct range *out)
     if (strcmp(cel_type_name(type), cel_type_name(args[1].type)) != 0)
         return false;
     if (type == &cel_t_ip || type == &cel_t_cidr || type == &cel_t_quantity || type == &cel_t_semver)
-        *out = fixed(1);
+        *out = range_fixed(1);
     else if (type == &cel_t_format)
-        *out = scale((struct range){1, 64}, 0.1);
+        *out = range_scale((struct range){1, 64}, 0.1);
     else if (type == &cel_t_url)
-        *out = scale((struct range){1, args[1].size.known ? args[1].size.range.max : 1}, 0.1);
+        *out = range_scale((struct range){1, args[1].size.known ? args[1].size.range.max : 1}, 0.1);
     else
         return false;
     return true;
@@ -474,7 +420,7 @@ static struct call_cost split_cost(struct range text, const struct operand *args
 
     if (n_args > 1 && args[1].ast->kind == AST_LITERAL && args[1].ast->as.literal.kind == CEL_V_INT)
         max = args[1].ast->as.literal.as.u;
-    return sized(scale(text, 2 * 0.1), (struct range){0, max});
+    return sized(range_scale(text, 2 * 0.1), (struct range){0, max});
 }
 
 /* Functions whose rule looks at the receiver; all of them have one. */
@@ -489,20 +435,21 @@ static bool receiver_cost(enum cel_function_id function, const struct operand *t
         *out = unsized(traverse_cost(function, target));
         return true;
     case FN_SCAN_TARGET:
-        *out = sized(scale(text, 0.1), text);
+        *out = sized(range_scale(text, 0.1), text);
         return true;
     case FN_REPLACE:
-        *out = sized(scale(text, 2 * 0.1), replaced_size(text, operand_range(&args[0]), operand_range(&args[1])));
+        *out = sized(range_scale(text, 2 * 0.1), replaced_size(text, operand_range(&args[0]), operand_range(&args[1])));
         return true;
     case FN_SPLIT:
         *out = split_cost(text, args, n_args);
         return true;
     case FN_JOIN:
         size = joined_size(target, args, n_args);
-        *out = sized(scale(size, 0.1), size);
+        *out = sized(range_scale(size, 0.1), size);
         return true;
     case FN_FIND:
-        *out = sized(multiply(scale(add(text, fixed(1)), 0.1), scale(operand_range(&args[0]), 0.25)),
+        *out = sized(range_multiply(range_scale(range_add(text, range_fixed(1)), 0.1),
+                                    range_scale(operand_range(&args[0]), 0.25)),
                      (struct range){0, text.max});
         return true;
     default:
@@ -519,33 +466,34 @@ static bool kubernetes_cost(enum cel_function_id function, enum cel_overload_id 
         return true;
     switch (function) {
     case FN_SCAN:
-        *out = sized(scale(operand_range(&args[0]), 0.1), operand_range(&args[0]));
+        *out = sized(range_scale(operand_range(&args[0]), 0.1), operand_range(&args[0]));
         return true;
     case FN_PARSE:
-        *out = unsized(scale(operand_range(&args[0]), 0.1));
+        *out = unsized(range_scale(operand_range(&args[0]), 0.1));
         return true;
     case FN_IP:
-        *out = unsized(id == OVL_CIDR_IP ? fixed(1) : scale(operand_range(&args[0]), 0.1));
+        *out = unsized(id == OVL_CIDR_IP ? range_fixed(1) : range_scale(operand_range(&args[0]), 0.1));
         return true;
     case FN_CANONICAL:
-        *out = unsized(scale(operand_range(&args[0]), 2 * 0.1));
+        *out = unsized(range_scale(operand_range(&args[0]), 2 * 0.1));
         return true;
     case FN_ONE:
-        *out = unsized(fixed(1));
+        *out = unsized(range_fixed(1));
         return true;
     case FN_CONTAINS_IP:
     case FN_CONTAINS_CIDR:
         *out = unsized(contains_cost(function, id, &args[0]));
         return true;
     case FN_AUTHORIZE:
-        *out = unsized(fixed(350000));
+        *out = unsized(range_fixed(350000));
         return true;
     case FN_SELECTOR:
         cost = operand_range(&args[0]);
-        *out = unsized(add(add(fixed(10), scale(cost, 0.1)), scale(scale(cost, 0.5), 50)));
+        *out = unsized(
+            range_add(range_add(range_fixed(10), range_scale(cost, 0.1)), range_scale(range_scale(cost, 0.5), 50)));
         return true;
     case FN_VALIDATE:
-        *out = unsized(scale(scale(operand_range(&args[0]), 0.1), 128 * 0.25));
+        *out = unsized(range_scale(range_scale(operand_range(&args[0]), 0.1), 128 * 0.25));
         return true;
     case FN_EQUALS:
         if (!equality_cost(args, &cost))
@@ -562,10 +510,10 @@ static bool kubernetes_cost(enum cel_function_id function, enum cel_overload_id 
 static struct call_cost concatenation_cost(struct estimator *s, const struct ast *e, enum cel_overload_id id,
                                            const struct operand *args)
 {
-    struct range size = add(range_of(args[0].size), range_of(args[1].size));
+    struct range size = range_add(range_of(args[0].size), range_of(args[1].size));
 
     set_entries(s, e, unite_entries(entries_of(s, args[0].ast), entries_of(s, args[1].ast)));
-    return sized(id == OVL_ADD_LIST ? fixed(1) : scale(size, 0.1), size);
+    return sized(id == OVL_ADD_LIST ? range_fixed(1) : range_scale(size, 0.1), size);
 }
 
 static struct range smaller_cost(const struct operand *args)
@@ -573,7 +521,7 @@ static struct range smaller_cost(const struct operand *args)
     struct range a = range_of(args[0].size), b = range_of(args[1].size);
     uint64_t max = a.max < b.max ? a.max : b.max;
 
-    return scale((struct range){max ? 1 : 0, max}, 0.1);
+    return range_scale((struct range){max ? 1 : 0, max}, 0.1);
 }
 
 static struct call_cost language_cost(struct estimator *s, const struct ast *e, enum cel_overload_id id,
@@ -584,23 +532,24 @@ static struct call_cost language_cost(struct estimator *s, const struct ast *e, 
 
     switch (id) {
     case OVL_FORMAT:
-        return unsized(scale(a, 0.1));
+        return unsized(range_scale(a, 0.1));
     case OVL_STRING_TO_BYTES:
-        return sized(scale(a, 0.1), (struct range){a.min, a.max * 4});
+        return sized(range_scale(a, 0.1), (struct range){a.min, a.max * 4});
     case OVL_BYTES_TO_STRING:
-        return sized(scale(a, 0.1), (struct range){a.min / 4, a.max});
+        return sized(range_scale(a, 0.1), (struct range){a.min / 4, a.max});
     case OVL_QUOTE:
-        return sized(scale(a, 0.1), (struct range){a.min + 2, a.max * 2 + 2});
+        return sized(range_scale(a, 0.1), (struct range){a.min + 2, a.max * 2 + 2});
     case OVL_STARTS_WITH:
     case OVL_ENDS_WITH:
-        return unsized(scale(range_of(args[0].size), 0.1));
+        return unsized(range_scale(range_of(args[0].size), 0.1));
     case OVL_IN_LIST:
         return unsized(range_of(args[1].size));
     case OVL_MATCHES:
     case OVL_MATCHES_STRING:
-        return unsized(multiply(scale(add(a, fixed(1)), 0.1), scale(range_of(second->size), 0.25)));
+        return unsized(
+            range_multiply(range_scale(range_add(a, range_fixed(1)), 0.1), range_scale(range_of(second->size), 0.25)));
     case OVL_CONTAINS_STRING:
-        return unsized(multiply(scale(a, 0.1), scale(range_of(second->size), 0.1)));
+        return unsized(range_multiply(range_scale(a, 0.1), range_scale(range_of(second->size), 0.1)));
     case OVL_ADD_STRING:
     case OVL_ADD_BYTES:
     case OVL_ADD_LIST:
@@ -610,7 +559,7 @@ static struct call_cost language_cost(struct estimator *s, const struct ast *e, 
     case OVL_NOT_EQUALS:
         return unsized(smaller_cost(args));
     default:
-        return unsized(fixed(1));
+        return unsized(range_fixed(1));
     }
 }
 
@@ -633,18 +582,18 @@ static struct call_cost overload_cost(struct estimator *s, const struct call *ca
     struct call_cost out;
 
     if (overload->id == OVL_LOGICAL_AND || overload->id == OVL_LOGICAL_OR)
-        return unsized((struct range){call->costs[0].min, add(call->costs[0], call->costs[1]).max});
+        return unsized((struct range){call->costs[0].min, range_add(call->costs[0], call->costs[1]).max});
     if (overload->id == OVL_CONDITIONAL) {
         set_entries(s, call->ast, unite_entries(entries_of(s, call->args[1].ast), entries_of(s, call->args[2].ast)));
-        return sized(add(call->costs[0], unite(call->costs[1], call->costs[2])),
-                     unite(range_of(call->args[1].size), range_of(call->args[2].size)));
+        return sized(range_add(call->costs[0], range_unite(call->costs[1], call->costs[2])),
+                     range_unite(range_of(call->args[1].size), range_of(call->args[2].size)));
     }
     for (size_t i = 0; i < call->n_args; i++)
-        sum = add(sum, call->costs[i]);
+        sum = range_add(sum, call->costs[i]);
     if (!list_cost(overload->id, target, call->args, call->n_args, &out) &&
         !kubernetes_cost(function, overload->id, target, call->args, call->n_args, &out))
         out = language_cost(s, call->ast, overload->id, target, call->args);
-    out.cost = add(out.cost, sum);
+    out.cost = range_add(out.cost, sum);
     return out;
 }
 
@@ -675,7 +624,7 @@ static struct range call_cost(struct estimator *s, const struct ast *e)
     if (e->as.call.function->id == FN_DYN) {
         set_size(s, e, size_of(s, e->as.call.args[0]));
         set_entries(s, e, entries_of(s, e->as.call.args[0]));
-        return add(fixed(1), call.costs[0]);
+        return range_add(range_fixed(1), call.costs[0]);
     }
     if (call.has_target) {
         sum = cost_of(s, e->as.call.target);
@@ -684,15 +633,15 @@ static struct range call_cost(struct estimator *s, const struct ast *e)
     for (size_t i = 0; i < e->as.call.n_overloads; i++) {
         struct call_cost one = overload_cost(s, &call, e->as.call.overloads[i]);
 
-        cost = unite(cost, one.cost);
+        cost = range_unite(cost, one.cost);
         if (one.size.known)
-            size = size.known ? (struct size){true, unite(size.range, one.size.range)} : one.size;
+            size = size.known ? (struct size){true, range_unite(size.range, one.size.range)} : one.size;
         index_result(s, &call, e->as.call.overloads[i]->id, &size);
         if (!size.known)
             size = size_of(s, e);
     }
     set_size(s, e, size);
-    return add(sum, cost);
+    return range_add(sum, cost);
 }
 
 static struct range select_cost(struct estimator *s, const struct ast *e)
@@ -703,7 +652,7 @@ static struct range select_cost(struct estimator *s, const struct ast *e)
     if (e->as.select.test_only)
         return sum;
     if (operand->type->kind == CEL_T_MAP || operand->type->kind == CEL_T_STRUCT)
-        sum = add(sum, fixed(1));
+        sum = range_add(sum, range_fixed(1));
     s->places[e->id] = field_of(place_of(s, operand), e->as.select.field);
     return sum;
 }
@@ -716,20 +665,20 @@ static struct range literal_cost(struct estimator *s, const struct ast *e)
     if (!e->as.list.n)
         entries.key.min = entries.value.min = 0;
     if (entries.is_list)
-        entries.key = fixed(1);
+        entries.key = range_fixed(1);
     for (size_t i = 0; i < e->as.list.n; i++) {
         const struct ast_item *item = &e->as.list.items[i];
 
         if (item->key)
-            sum = add(sum, cost_of(s, item->key));
-        sum = add(sum, cost_of(s, item->value));
+            sum = range_add(sum, cost_of(s, item->key));
+        sum = range_add(sum, cost_of(s, item->value));
         if (item->key)
-            entries.key = unite(entries.key, range_of(size_of(s, item->key)));
-        entries.value = unite(entries.value, range_of(size_of(s, item->value)));
+            entries.key = range_unite(entries.key, range_of(size_of(s, item->key)));
+        entries.value = range_unite(entries.value, range_of(size_of(s, item->value)));
     }
     if (e->kind != AST_MESSAGE)
         set_entries(s, e, entries);
-    return add(sum, fixed(e->kind == AST_LIST ? 10 : e->kind == AST_MAP ? 30 : 40));
+    return range_add(sum, range_fixed(e->kind == AST_LIST ? 10 : e->kind == AST_MAP ? 30 : 40));
 }
 
 /* ---- loops ---- */
@@ -761,11 +710,11 @@ static void push_iteration(struct estimator *s, const struct ast *e)
 static struct range bind_cost(struct estimator *s, const struct ast *e)
 {
     const struct ast *init = e->as.fold.init, *result = e->as.fold.result;
-    struct range sum = add(cost_of(s, e->as.fold.range), cost_of(s, init));
+    struct range sum = range_add(cost_of(s, e->as.fold.range), cost_of(s, init));
     size_t mark = s->n_locals;
 
     push_local(s, (struct local){e->as.fold.accu, place_of(s, init), size_of(s, init), entries_of(s, init)});
-    sum = add(sum, cost_of(s, result));
+    sum = range_add(sum, cost_of(s, result));
     s->n_locals = mark;
     set_size(s, e, size_of(s, result));
     set_entries(s, e, entries_of(s, result));
@@ -788,16 +737,16 @@ static struct range fold_cost(struct estimator *s, const struct ast *e)
 
     if (is_bind(e))
         return bind_cost(s, e);
-    sum = add(cost_of(s, e->as.fold.range), cost_of(s, init));
+    sum = range_add(cost_of(s, e->as.fold.range), cost_of(s, init));
     push_local(s, (struct local){e->as.fold.accu, place_of(s, init), size_of(s, init), entries_of(s, init)});
     push_iteration(s, e);
     turn = cost_of(s, e->as.fold.condition);
-    turn = add(cost_of(s, e->as.fold.step), turn);
+    turn = range_add(cost_of(s, e->as.fold.step), turn);
     s->n_locals = mark + 1;
-    sum = add(sum, cost_of(s, e->as.fold.result));
+    sum = range_add(sum, cost_of(s, e->as.fold.result));
     s->n_locals = mark;
     count = range_of(size_of(s, e->as.fold.range));
-    sum = add(sum, multiply(count, turn));
+    sum = range_add(sum, range_multiply(count, turn));
     if (init->kind == AST_LITERAL) {
         set_size(s, e, size_of(s, init));
     } else if (init->kind == AST_LIST || init->kind == AST_MAP) {
@@ -813,13 +762,13 @@ static struct range cost_of(struct estimator *s, const struct ast *e)
 
     switch (e->kind) {
     case AST_LITERAL:
-        return fixed(0);
+        return range_fixed(0);
     case AST_IDENT:
         local = local_of(s, e);
         s->places[e->id] = local                                          ? local->place
                            : str_is(e->name, "device") && !e->is_shadowed ? PLACE_DEVICE
                                                                           : PLACE_LOST;
-        return fixed(1);
+        return range_fixed(1);
     case AST_SELECT:
         return select_cost(s, e);
     case AST_CALL:
