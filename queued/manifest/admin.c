@@ -21,14 +21,14 @@ static int quotas_check(json_t *quotas, struct error *err)
     const json_t *quota;
     size_t i;
 
-    json_array_foreach(quotas, i,
-                       quota) for (size_t j = 0; j < i;
-                                   j++) if (json_equal(json_object_get(json_array_get(quotas, j), "resource"),
-                                                       json_object_get(quota, "resource")))
-    {
-        error_field(err, "resource", "\"%.63s\" is there twice", json_string_value(json_object_get(quota, "resource")));
-        return error_in(err, "[%zu]", i);
-    }
+    json_array_foreach (quotas, i, quota)
+        for (size_t j = 0; j < i; j++)
+            if (json_equal(json_object_get(json_array_get(quotas, j), "resource"),
+                           json_object_get(quota, "resource"))) {
+                error_field(err, "resource", "\"%.63s\" is there twice",
+                            json_string_value(json_object_get(quota, "resource")));
+                return error_in(err, "[%zu]", i);
+            }
     return 0;
 }
 
@@ -38,7 +38,7 @@ static const struct field queue_rows[] = {
     {.name = "parent", FIELD_STRING},
     {.name = "weight", FIELD_INT, .min = 1, .max = WEIGHT_MAX},
     {.name = "state", FIELD_STRING, .one_of = queue_states},
-    {.name = "quotas", FIELD_OBJECTS, .of = &quota_fields, .check = quotas_check},
+    {.name = "quotas", FIELD_OBJECTS, .max = 1000, .of = &quota_fields, .check = quotas_check},
 };
 static const struct fields queue_fields = FIELDS(queue_rows);
 

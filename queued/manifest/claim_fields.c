@@ -25,10 +25,10 @@ static const struct fields capacity_fields = FIELDS(capacity_rows);
 static const char *const modes[] = {"ExactCount", "All", NULL};
 
 #define DETAIL_ROWS                                                                                                    \
-    {.name = "selectors", FIELD_OBJECTS, .of = &selector_fields},                                                      \
+    {.name = "selectors", FIELD_OBJECTS, .max = 32, .of = &selector_fields},                                           \
         {.name = "allocationMode", FIELD_STRING, .one_of = modes},                                                     \
         {.name = "count", FIELD_INT, .min = 1, .max = INT32_MAX},                                                      \
-        {.name = "tolerations", FIELD_OBJECTS, .of = &device_toleration_fields},                                       \
+        {.name = "tolerations", FIELD_OBJECTS, .max = 16, .of = &device_toleration_fields},                            \
         {.name = "capacity", FIELD_OBJECT, .of = &capacity_fields},                                                    \
     {                                                                                                                  \
         .name = "derivedAttributes", FIELD_LIST                                                                        \
@@ -62,7 +62,7 @@ static int request_check(json_t *request, struct error *err)
 static const struct field request_rows[] = {
     {.name = "name", FIELD_STRING, .required = true},
     {.name = "exactly", FIELD_OBJECT, .of = &exact_fields},
-    {.name = "firstAvailable", FIELD_OBJECTS, .of = &subrequest_fields},
+    {.name = "firstAvailable", FIELD_OBJECTS, .max = 8, .of = &subrequest_fields},
 };
 static const struct fields request_fields = FIELDS_AND(request_rows, request_check);
 
@@ -80,7 +80,7 @@ static const struct field flat_request_rows[] = {
     {.name = "name", FIELD_STRING, .required = true},
     {.name = "deviceClassName", FIELD_STRING},
     {.name = "adminAccess", FIELD_BOOL},
-    {.name = "firstAvailable", FIELD_OBJECTS, .of = &subrequest_fields},
+    {.name = "firstAvailable", FIELD_OBJECTS, .max = 8, .of = &subrequest_fields},
     DETAIL_ROWS,
 };
 static const struct fields flat_request_fields = FIELDS_AND(flat_request_rows, flat_request_check);
@@ -93,7 +93,7 @@ static int constraint_check(json_t *constraint, struct error *err)
 }
 
 static const struct field constraint_rows[] = {
-    {.name = "requests", FIELD_STRINGS},
+    {.name = "requests", FIELD_STRINGS, .max = 32},
     {.name = "matchAttribute", FIELD_STRING},
     {.name = "distinctAttribute", FIELD_STRING},
 };
@@ -106,14 +106,14 @@ static const struct field opaque_rows[] = {
 static const struct fields opaque_fields = FIELDS(opaque_rows);
 
 static const struct field config_rows[] = {
-    {.name = "requests", FIELD_STRINGS},
+    {.name = "requests", FIELD_STRINGS, .max = 32},
     {.name = "opaque", FIELD_OBJECT, .of = &opaque_fields, .required = true},
 };
 static const struct fields config_fields = FIELDS(config_rows);
 
 #define DEVICE_ROWS(of_requests)                                                                                       \
-    {.name = "requests", FIELD_OBJECTS, .of = &(of_requests)},                                                         \
-        {.name = "constraints", FIELD_OBJECTS, .of = &constraint_fields},                                              \
+    {.name = "requests", FIELD_OBJECTS, .max = 32, .of = &(of_requests)},                                              \
+        {.name = "constraints", FIELD_OBJECTS, .max = 32, .of = &constraint_fields},                                   \
     {                                                                                                                  \
         .name = "config", FIELD_OBJECTS, .of = &config_fields                                                          \
     }

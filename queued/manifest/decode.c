@@ -15,6 +15,7 @@
 #include "allocator/base/banned.h"
 
 #define NAME_MAX_LEN 63
+#define SOURCES_MAX  2000 /* they are compared with each other */
 
 /* ---- drafts ---- */
 
@@ -119,8 +120,7 @@ static json_t *named_object(const json_t *list, const char *name)
     json_t *object;
     size_t i;
 
-    json_array_foreach(list, i, object)
-    {
+    json_array_foreach (list, i, object) {
         const json_t *metadata = json_object_get(object, "metadata");
 
         if (strcmp(json_string_value(json_object_get(metadata, "name")), name) == 0)
@@ -134,9 +134,9 @@ static void join_objects(json_t *into, const json_t *from)
     json_t *object;
     size_t i;
 
-    json_array_foreach(from, i, object) if (!named_object(into, json_string_value(json_object_get(
-                                                                    json_object_get(object, "metadata"), "name"))))
-        json_array_append(into, object);
+    json_array_foreach (from, i, object)
+        if (!named_object(into, json_string_value(json_object_get(json_object_get(object, "metadata"), "name"))))
+            json_array_append(into, object);
 }
 
 static int join_groups(json_t *into, const json_t *from, struct error *err)
@@ -144,16 +144,11 @@ static int join_groups(json_t *into, const json_t *from, struct error *err)
     json_t *group, *other;
     size_t i, j;
 
-    json_array_foreach(from, i, group)
-    {
-        json_array_foreach(
-            into, j,
-            other) if (json_equal(json_object_get(other, "name"),
-                                  json_object_get(
-                                      group,
-                                      "name"))) return error_field(err, "metadata.name",
-                                                                   "another workload of this job has the name %.63s",
-                                                                   json_string_value(json_object_get(group, "name")));
+    json_array_foreach (from, i, group) {
+        json_array_foreach (into, j, other)
+            if (json_equal(json_object_get(other, "name"), json_object_get(group, "name")))
+                return error_field(err, "metadata.name", "another workload of this job has the name %.63s",
+                                   json_string_value(json_object_get(group, "name")));
         json_array_append(into, group);
     }
     return 0;
@@ -168,8 +163,7 @@ static int draft_join(struct draft *into, const struct draft *from, struct error
     if (strcmp(into->ns, from->ns) != 0)
         return error_field(err, "metadata.namespace",
                            "all workloads of a job are in one namespace; the first is in %.63s", into->ns);
-    json_object_foreach(from->spec, key, value)
-    {
+    json_object_foreach (from->spec, key, value) {
         const json_t *set = json_object_get(into->spec, key);
 
         if (set && !json_equal(set, value))
@@ -274,6 +268,8 @@ static int add_source(struct submission *s, size_t document, const char *prefix,
 {
     struct source *source;
 
+    if (s->n == SOURCES_MAX)
+        return error_set(err, ERR_LIMIT, "more than %d objects in one submission", SOURCES_MAX);
     mem_grow(s->sources, s->n, s->cap);
     source = &s->sources[s->n++];
     *source = (struct source){.document = document, .object = json_deep_copy(object)};
@@ -301,8 +297,7 @@ static int open_document(struct submission *s, size_t document, json_t *object, 
     s->at = document;
     if (!is_list(object))
         return add_source(s, document, "", object, err);
-    json_array_foreach(json_object_get(object, "items"), i, item)
-    {
+    json_array_foreach (json_object_get(object, "items"), i, item) {
         snprintf(prefix, sizeof(prefix), "items[%zu]", i);
         if (add_source(s, document, prefix, item, err) < 0)
             return -1;
@@ -339,8 +334,7 @@ static int resolve_pod(struct submission *s, struct draft *draft, const json_t *
     const json_t *spec = json_object_get(json_object_get(group, "template"), "spec"), *claim;
     size_t i;
 
-    json_array_foreach(json_object_get(spec, "resourceClaims"), i, claim)
-    {
+    json_array_foreach (json_object_get(spec, "resourceClaims"), i, claim) {
         const char *template = json_string_value(json_object_get(claim, "resourceClaimTemplateName"));
         const char *name = template ? template : json_string_value(json_object_get(claim, "resourceClaimName"));
         json_t *list = template ? draft->templates : draft->claims;
@@ -368,9 +362,13 @@ static int resolve(struct submission *s, struct draft *draft, struct error *err)
     json_t *group, *alternative;
     size_t i, j;
 
-    json_array_foreach(draft->groups, i, group) if (resolve_pod(s, draft, group, err) < 0) return -1;
-    json_array_foreach(draft->alternatives, j, alternative) json_array_foreach(
-        json_object_get(alternative, "groups"), i, group) if (resolve_pod(s, draft, group, err) < 0) return -1;
+    json_array_foreach (draft->groups, i, group)
+        if (resolve_pod(s, draft, group, err) < 0)
+            return -1;
+    json_array_foreach (draft->alternatives, j, alternative)
+        json_array_foreach (json_object_get(alternative, "groups"), i, group)
+            if (resolve_pod(s, draft, group, err) < 0)
+                return -1;
     return 0;
 }
 
@@ -379,7 +377,7 @@ static int resolve(struct submission *s, struct draft *draft, struct error *err)
 /* The job that a workload is part of, if that has begun. */
 static struct draft *draft_of(struct submission *s, const struct source *source, const char *group, bool one_job)
 {
-    for (size_t i = 0; i < s->n_drafts; i++) {
+    for (size_t i = 0; i < s->n_drafts && (group || one_job); i++) {
         const char *other = kueue_pod_group(s->drafts[i].source->object);
 
         if (one_job || (group && other && strcmp(other, group) == 0 && strcmp(s->drafts[i].ns, source->ns) == 0))
@@ -504,9 +502,11 @@ static void order_groups(const struct draft *draft)
     json_t *group, *alternative;
     size_t i, j;
 
-    json_array_foreach(draft->groups, i, group) order_group(group);
-    json_array_foreach(draft->alternatives, j, alternative)
-        json_array_foreach(json_object_get(alternative, "groups"), i, group) order_group(group);
+    json_array_foreach (draft->groups, i, group)
+        order_group(group);
+    json_array_foreach (draft->alternatives, j, alternative)
+        json_array_foreach (json_object_get(alternative, "groups"), i, group)
+            order_group(group);
 }
 
 static json_t *draft_spec(const struct draft *draft)
@@ -561,7 +561,9 @@ static int run(struct submission *s, const json_t *documents, json_t *gangjobs, 
     json_t *document;
     size_t i;
 
-    json_array_foreach(documents, i, document) if (open_document(s, i, document, err) < 0) return -1;
+    json_array_foreach (documents, i, document)
+        if (open_document(s, i, document, err) < 0)
+            return -1;
     if (decode_workloads(s, err) < 0 || check_group_sizes(s, err) < 0 || check_unused(s, err) < 0)
         return -1;
     return finish(s, gangjobs, err);

@@ -92,5 +92,7 @@ size_t kueue_pod_group_size(const json_t *pod);
 /* Check a GangJob and bring its spec into one form: shorthand claims become whole objects. */
 int gangjob_check(json_t *gangjob, struct error *err);
 #define MEMBERS_MAX 10000
+#define LIST_MAX    1000 /* groups of a job */
+#define CLAIMS_MAX  256  /* claims, constraints, alternatives ... of a job */
 
 #endif

@@ -187,8 +187,7 @@ static int check_strings(const json_t *list, struct error *err)
 
     if (!json_is_array(list))
         return wrong_type(list, "a list of texts", err);
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach (list, i, entry) {
         if (!json_is_string(entry)) {
             wrong_type(entry, "text", err);
             return error_in(err, "[%zu]", i);
@@ -205,8 +204,7 @@ static int check_text_map(json_t *map, struct error *err)
 
     if (!json_is_object(map))
         return wrong_type(map, "an object of texts", err);
-    json_object_foreach_safe(map, next, key, value)
-    {
+    json_object_foreach_safe (map, next, key, value) {
         if (json_is_null(value)) {
             json_object_set_new(map, key, json_string(""));
         } else if (!json_is_string(value)) {
@@ -252,8 +250,7 @@ static int check_quantity_map(json_t *map, struct error *err)
 
     if (!json_is_object(map))
         return wrong_type(map, "an object of quantities", err);
-    json_object_foreach_safe(map, next, key, value)
-    {
+    json_object_foreach_safe (map, next, key, value) {
         json_t *text = NULL;
         int rc = check_quantity(value, &text, err);
 
@@ -273,7 +270,9 @@ static int check_objects(json_t *list, const struct fields *of, struct error *er
 
     if (!json_is_array(list))
         return wrong_type(list, "a list", err);
-    json_array_foreach(list, i, entry) if (fields_check(entry, of, err) < 0) return error_in(err, "[%zu]", i);
+    json_array_foreach (list, i, entry)
+        if (fields_check(entry, of, err) < 0)
+            return error_in(err, "[%zu]", i);
     return 0;
 }
 
@@ -331,6 +330,10 @@ static int check_member(json_t *object, const char *name, json_t *value, const s
 
     if (field->refused && !field->one_of)
         return error_field(err, name, "%s", field->refused);
+    if (json_is_array(value) && field->max > 0 && json_array_size(value) > (size_t)field->max) {
+        error_set(err, ERR_LIMIT, "%zu entries are more than %lld", json_array_size(value), (long long)field->max);
+        return error_in(err, "%s", name);
+    }
     rc = check_type(&form, field, err);
     if (rc == 0 && field->check)
         rc = field->check(form, err);
@@ -350,8 +353,7 @@ int fields_check(json_t *object, const struct fields *fields, struct error *err)
 
     if (!json_is_object(object))
         return wrong_type(object, "an object", err);
-    json_object_foreach_safe(object, next, name, value)
-    {
+    json_object_foreach_safe (object, next, name, value) {
         const struct field *field = field_find(fields, name);
 
         if (!field)

@@ -35,7 +35,7 @@ struct field {
     const char *name;
     enum field_type type;
     const struct fields *of;
-    int64_t min, max;          /* INT: the range, when max > min */
+    int64_t min, max;          /* INT: the range, when max > min; lists: how many entries at most, when max > 0 */
     const char *const *one_of; /* STRING: NULL-terminated list of what it may be */
     const char *refused;       /* why it cannot be honoured; with one_of: why no other value can */
     bool required, dropped;

@@ -85,8 +85,7 @@ static int claim_entries_check(json_t *list, const char *kind, struct error *err
     json_t *entry;
     size_t i;
 
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach (list, i, entry) {
         if (claim_entry_check(entry, kind, err) < 0)
             return error_in(err, "[%zu]", i);
         if (field_name_check(object_name(entry), 253, true, err) < 0) {
@@ -156,8 +155,7 @@ static int groups_check(json_t *groups, struct error *err)
 
     if (json_array_size(groups) == 0)
         return error_set(err, ERR_INVALID, "a job needs a group");
-    json_array_foreach(groups, i, group)
-    {
+    json_array_foreach (groups, i, group) {
         const json_t *name = json_object_get(group, "name");
 
         for (size_t j = 0; j < i; j++)
@@ -174,7 +172,7 @@ static int groups_check(json_t *groups, struct error *err)
 
 static const struct field alternative_rows[] = {
     {.name = "name", FIELD_STRING, .required = true, .check = group_name_check},
-    {.name = "groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
+    {.name = "groups", FIELD_OBJECTS, .max = LIST_MAX, .of = &group_fields, .required = true, .check = groups_check},
 };
 static const struct fields alternative_fields = FIELDS(alternative_rows);
 
@@ -207,9 +205,12 @@ static int constraint_check(json_t *constraint, struct error *err)
 }
 
 static const struct field constraint_rows[] = {
-    {.name = "matchAttribute", FIELD_STRING}, {.name = "distinctAttribute", FIELD_STRING},
-    {.name = "matchNodeLabel", FIELD_STRING}, {.name = "groups", FIELD_STRINGS},
-    {.name = "requests", FIELD_STRINGS},      {.name = "preferred", FIELD_BOOL},
+    {.name = "matchAttribute", FIELD_STRING},
+    {.name = "distinctAttribute", FIELD_STRING},
+    {.name = "matchNodeLabel", FIELD_STRING},
+    {.name = "groups", FIELD_STRINGS, .max = LIST_MAX},
+    {.name = "requests", FIELD_STRINGS, .max = CLAIMS_MAX},
+    {.name = "preferred", FIELD_BOOL},
 };
 static const struct fields constraint_fields = FIELDS_AND(constraint_rows, constraint_check);
 
@@ -222,8 +223,9 @@ static int depends_check(json_t *list, struct error *err)
     const json_t *name;
     size_t i;
 
-    json_array_foreach(list, i, name) if (field_name_check(json_string_value(name), 63, true, err) <
-                                          0) return error_in(err, "[%zu]", i);
+    json_array_foreach (list, i, name)
+        if (field_name_check(json_string_value(name), 63, true, err) < 0)
+            return error_in(err, "[%zu]", i);
     return 0;
 }
 
@@ -242,14 +244,14 @@ static const struct field spec_rows[] = {
     {.name = "retries", FIELD_INT, .min = 0, .max = INT32_MAX},
     {.name = "ttlAfterFinished", FIELD_STRING}, /* "0s" is allowed, see spec_view() */
     {.name = "hold", FIELD_BOOL},
-    {.name = "dependsOn", FIELD_STRINGS, .check = depends_check},
-    {.name = "groups", FIELD_OBJECTS, .of = &group_fields, .required = true, .check = groups_check},
-    {.name = "claimTemplates", FIELD_LIST, .check = templates_check},
-    {.name = "sharedClaims", FIELD_LIST, .check = shared_check},
-    {.name = "constraints", FIELD_OBJECTS, .of = &constraint_fields},
+    {.name = "dependsOn", FIELD_STRINGS, .max = CLAIMS_MAX, .check = depends_check},
+    {.name = "groups", FIELD_OBJECTS, .max = LIST_MAX, .of = &group_fields, .required = true, .check = groups_check},
+    {.name = "claimTemplates", FIELD_LIST, .max = CLAIMS_MAX, .check = templates_check},
+    {.name = "sharedClaims", FIELD_LIST, .max = CLAIMS_MAX, .check = shared_check},
+    {.name = "constraints", FIELD_OBJECTS, .max = CLAIMS_MAX, .of = &constraint_fields},
     {.name = "sameAlternative", FIELD_BOOL},
     {.name = "placement", FIELD_STRING, .one_of = placements},
-    {.name = "alternatives", FIELD_OBJECTS, .of = &alternative_fields},
+    {.name = "alternatives", FIELD_OBJECTS, .max = CLAIMS_MAX, .of = &alternative_fields},
 };
 static const struct fields spec_fields = FIELDS_AND(spec_rows, spec_check);
 
@@ -293,21 +295,20 @@ static int take_spec(struct draft *draft, const json_t *spec, struct error *err)
     json_t *value;
     size_t i;
 
-    json_object_foreach((json_t *)spec, key, value) if (!is_list_of_draft(key))
-        draft_set(draft, key, json_incref(value));
+    json_object_foreach ((json_t *)spec, key, value)
+        if (!is_list_of_draft(key))
+            draft_set(draft, key, json_incref(value));
     take_list(&draft->groups, spec, "groups");
     take_list(&draft->templates, spec, "claimTemplates");
     take_list(&draft->claims, spec, "sharedClaims");
     take_list(&draft->constraints, spec, "constraints");
     take_list(&draft->alternatives, spec, "alternatives");
     draft->ranked = json_object_get(spec, "priority") || json_object_get(spec, "priorityClassName");
-    json_array_foreach(
-        draft->groups, i,
-        value) if (draft_pod_priority(draft, json_object_get(json_object_get(value, "template"), "spec"), err) < 0)
-    {
-        error_in(err, "template.spec");
-        return error_in(err, "groups[%zu]", i);
-    }
+    json_array_foreach (draft->groups, i, value)
+        if (draft_pod_priority(draft, json_object_get(json_object_get(value, "template"), "spec"), err) < 0) {
+            error_in(err, "template.spec");
+            return error_in(err, "groups[%zu]", i);
+        }
     return 0;
 }
 
@@ -317,7 +318,7 @@ static void place_objects(const json_t *list, const char *ns)
     json_t *object;
     size_t i;
 
-    json_array_foreach(list, i, object)
+    json_array_foreach (list, i, object)
         json_object_set_new(json_object_get(object, "metadata"), "namespace", json_string(ns));
 }
 

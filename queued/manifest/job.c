@@ -32,7 +32,8 @@ static const char *const *texts_at(const json_t *object, const char *key, struct
     const char **texts = arena_array(arena, const char *, json_array_size(list) + 1);
     size_t i;
 
-    json_array_foreach(list, i, entry) texts[i] = json_string_value(entry);
+    json_array_foreach (list, i, entry)
+        texts[i] = json_string_value(entry);
     *out_n = json_array_size(list);
     return texts;
 }
@@ -48,11 +49,11 @@ static const json_t *object_find(const json_t *list, const char *name, size_t *o
     const json_t *object;
     size_t i;
 
-    json_array_foreach(list, i, object) if (strcmp(object_name(object), name) == 0)
-    {
-        *out_index = i;
-        return object;
-    }
+    json_array_foreach (list, i, object)
+        if (strcmp(object_name(object), name) == 0) {
+            *out_index = i;
+            return object;
+        }
     return NULL;
 }
 
@@ -84,7 +85,8 @@ static void group_view(const json_t *spec, const json_t *group, struct arena *ar
     struct job_claim *claims = arena_array(arena, struct job_claim, json_array_size(entries) + 1);
     size_t i;
 
-    json_array_foreach(entries, i, entry) claims[i] = claim_view(spec, entry);
+    json_array_foreach (entries, i, entry)
+        claims[i] = claim_view(spec, entry);
     *out = (struct job_group){
         .name = text_at(group, "name", ""),
         .replicas = count_at(group, "replicas", 1),
@@ -103,7 +105,8 @@ static void shape_view(const json_t *spec, const json_t *holder, struct arena *a
     struct job_group *groups = arena_array(arena, struct job_group, json_array_size(list) + 1);
     size_t i;
 
-    json_array_foreach(list, i, group) group_view(spec, group, arena, &groups[i]);
+    json_array_foreach (list, i, group)
+        group_view(spec, group, arena, &groups[i]);
     *out = (struct job_shape){text_at(holder, "name", ""), groups, json_array_size(list)};
 }
 
@@ -114,7 +117,8 @@ static void shapes_view(const json_t *spec, struct arena *arena, struct job_spec
     size_t i;
 
     shape_view(spec, spec, arena, &shapes[0]);
-    json_array_foreach(alternatives, i, alternative) shape_view(spec, alternative, arena, &shapes[i + 1]);
+    json_array_foreach (alternatives, i, alternative)
+        shape_view(spec, alternative, arena, &shapes[i + 1]);
     out->shapes = shapes;
     out->n_shapes = json_array_size(alternatives) + 1;
 }
@@ -141,8 +145,7 @@ static int check_used(const json_t *spec, const char *key, const struct job_spec
     char field[64];
     size_t i;
 
-    json_array_foreach(json_object_get(spec, key), i, object)
-    {
+    json_array_foreach (json_object_get(spec, key), i, object) {
         if (is_used(job, object_name(object), source))
             continue;
         snprintf(field, sizeof(field), "%s[%zu]", key, i);
@@ -158,8 +161,7 @@ static void shared_view(const json_t *spec, struct arena *arena, struct job_spec
     const char **names = arena_array(arena, const char *, json_array_size(list) + 1);
     size_t i;
 
-    json_array_foreach(list, i, object)
-    {
+    json_array_foreach (list, i, object) {
         shared[i] = object;
         names[i] = object_name(object);
     }
@@ -208,8 +210,9 @@ static bool may_have_request(const struct job_spec *job, const char *name)
             for (size_t c = 0; c < group->n_claims; c++) {
                 if (!group->claims[c].object)
                     return true;
-                json_array_foreach(claim_requests(group->claims[c].object), i,
-                                   request) if (strcmp(text_at(request, "name", ""), name) == 0) return true;
+                json_array_foreach (claim_requests(group->claims[c].object), i, request)
+                    if (strcmp(text_at(request, "name", ""), name) == 0)
+                        return true;
             }
         }
     return false;
@@ -269,8 +272,7 @@ static int constraints_view(const json_t *spec, struct arena *arena, struct job_
     struct job_constraint *constraints = arena_array(arena, struct job_constraint, json_array_size(list) + 1);
     size_t i;
 
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach (list, i, entry) {
         constraint_view(entry, arena, &constraints[i]);
         if (constraint_check(out, &constraints[i], err) < 0)
             return error_in(err, "constraints[%zu]", i);

@@ -181,7 +181,7 @@ static const struct fields replicated_fields = FIELDS(replicated_rows);
 static const char *const all_jobs[] = {"All", NULL};
 static const struct field success_rows[] = {
     {.name = "operator", FIELD_STRING, .one_of = all_jobs, .refused = "a gang succeeds when all its members do"},
-    {.name = "targetReplicatedJobs", FIELD_STRINGS}, /* compared with all roles below */
+    {.name = "targetReplicatedJobs", FIELD_STRINGS, .max = LIST_MAX}, /* compared with all roles below */
 };
 static const struct fields success_fields = FIELDS(success_rows);
 
@@ -213,7 +213,7 @@ static const struct fields startup_fields = FIELDS(startup_rows);
 static const char *const jobset_managers[] = {"jobset.sigs.k8s.io/jobset-controller", NULL};
 
 static const struct field jobset_spec_rows[] = {
-    {.name = "replicatedJobs", FIELD_OBJECTS, .of = &replicated_fields, .required = true},
+    {.name = "replicatedJobs", FIELD_OBJECTS, .max = LIST_MAX, .of = &replicated_fields, .required = true},
     {.name = "network", FIELD_OBJECT, .of = &network_fields},
     {.name = "successPolicy", FIELD_OBJECT, .of = &success_fields},
     {.name = "failurePolicy", FIELD_OBJECT, .of = &failure_fields},
@@ -270,8 +270,7 @@ static void jobset_retries(struct draft *draft, const json_t *spec)
     const json_t *replicated;
     size_t i;
 
-    json_array_foreach(json_object_get(spec, "replicatedJobs"), i, replicated)
-    {
+    json_array_foreach (json_object_get(spec, "replicatedJobs"), i, replicated) {
         const json_t *job = json_object_get(json_object_get(replicated, "template"), "spec");
         json_int_t limit = json_integer_value(json_object_get(job, "backoffLimit"));
 
@@ -287,8 +286,7 @@ static int jobset_deadline(struct draft *draft, const json_t *jobs, struct error
     const json_t *first = NULL, *replicated;
     size_t i;
 
-    json_array_foreach(jobs, i, replicated)
-    {
+    json_array_foreach (jobs, i, replicated) {
         const json_t *spec = json_object_get(json_object_get(replicated, "template"), "spec");
         const json_t *deadline = json_object_get(spec, "activeDeadlineSeconds");
 
@@ -313,11 +311,11 @@ static int jobset_success(const json_t *spec, struct error *err)
 
     if (json_array_size(targets) == 0)
         return 0;
-    json_array_foreach(json_object_get(spec, "replicatedJobs"), i, replicated)
-    {
+    json_array_foreach (json_object_get(spec, "replicatedJobs"), i, replicated) {
         bool found = false;
 
-        json_array_foreach(targets, j, target) found = found || json_equal(target, json_object_get(replicated, "name"));
+        json_array_foreach (targets, j, target)
+            found = found || json_equal(target, json_object_get(replicated, "name"));
         if (!found)
             return error_field(err, "successPolicy.targetReplicatedJobs",
                                "a gang succeeds when all its members do; %.63s is not among these",
@@ -341,8 +339,9 @@ static int jobset_spec(struct source *source, struct draft *draft, const json_t 
     jobset_retries(draft, spec);
     if (ttl)
         draft_seconds(draft, "ttlAfterFinished", json_integer_value(ttl));
-    json_array_foreach(jobs, i, replicated) if (role_group(draft, source->name, replicated, err) <
-                                                0) return error_in(err, "replicatedJobs[%zu]", i);
+    json_array_foreach (jobs, i, replicated)
+        if (role_group(draft, source->name, replicated, err) < 0)
+            return error_in(err, "replicatedJobs[%zu]", i);
     return 0;
 }
 

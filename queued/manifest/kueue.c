@@ -216,9 +216,9 @@ static int read_keys(struct reading *r, const json_t *metadata, unsigned place, 
     json_t *value;
 
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
-        json_object_foreach(json_object_get(metadata, maps[i]), name,
-                            value) if (read_key(r, name, json_string_value(value), place, workload, err) <
-                                       0) return error_in(err, "metadata.%s", maps[i]);
+        json_object_foreach (json_object_get(metadata, maps[i]), name, value)
+            if (read_key(r, name, json_string_value(value), place, workload, err) < 0)
+                return error_in(err, "metadata.%s", maps[i]);
     return 0;
 }
 

@@ -71,7 +71,7 @@ static const struct fields resource_claim_fields = FIELDS(resource_claim_rows);
 static const struct field resources_rows[] = {
     {.name = "limits", FIELD_QUANTITY_MAP},
     {.name = "requests", FIELD_QUANTITY_MAP},
-    {.name = "claims", FIELD_OBJECTS, .of = &resource_claim_fields},
+    {.name = "claims", FIELD_OBJECTS, .max = 256, .of = &resource_claim_fields},
 };
 static const struct fields resources_fields = FIELDS(resources_rows);
 
@@ -222,8 +222,8 @@ static const char *const own_scheduler[] = {"default-scheduler", NULL};
 
 static const struct field pod_spec_rows[] = {
     {.name = "volumes", FIELD_LIST},
-    {.name = "initContainers", FIELD_OBJECTS, .of = &container_fields},
-    {.name = "containers", FIELD_OBJECTS, .of = &container_fields, .required = true},
+    {.name = "initContainers", FIELD_OBJECTS, .max = 256, .of = &container_fields},
+    {.name = "containers", FIELD_OBJECTS, .max = 256, .of = &container_fields, .required = true},
     {.name = "ephemeralContainers", FIELD_LIST, .refused = "they are added to running pods only"},
     {.name = "restartPolicy", FIELD_STRING},
     {.name = "terminationGracePeriodSeconds", FIELD_INT, .min = 0, .max = INT32_MAX},
@@ -266,7 +266,7 @@ static const struct field pod_spec_rows[] = {
     {.name = "schedulingGates",
      FIELD_LIST,
      .refused = "a gate that somebody else must lift would leave the gang half started: leave it out, or use hold"},
-    {.name = "resourceClaims", FIELD_OBJECTS, .of = &pod_claim_fields},
+    {.name = "resourceClaims", FIELD_OBJECTS, .max = 256, .of = &pod_claim_fields},
     {.name = "resources", FIELD_OBJECT, .of = &resources_fields},
     {.name = "hostnameOverride", FIELD_STRING},
     {.name = "schedulingGroup",
@@ -293,8 +293,9 @@ static const json_t *entry_named(const json_t *list, const char *name)
     const json_t *entry;
     size_t i;
 
-    json_array_foreach(list, i,
-                       entry) if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0) return entry;
+    json_array_foreach (list, i, entry)
+        if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0)
+            return entry;
     return NULL;
 }
 
@@ -303,8 +304,7 @@ static int unique_names(const json_t *list, struct error *err)
     const json_t *entry;
     size_t i;
 
-    json_array_foreach(list, i, entry)
-    {
+    json_array_foreach (list, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
 
         if (entry_named(list, name) != entry)
@@ -324,8 +324,7 @@ static int container_claims_check(const json_t *container, const json_t *declare
     const json_t *claims = json_object_get(json_object_get(container, "resources"), "claims"), *claim;
     size_t i;
 
-    json_array_foreach(claims, i, claim)
-    {
+    json_array_foreach (claims, i, claim) {
         const char *name = json_string_value(json_object_get(claim, "name")), *close;
 
         if (entry_named(declared, name))
@@ -353,8 +352,9 @@ int pod_spec_check(json_t *spec, struct error *err)
 
         if (unique_names(list, err) < 0)
             return error_in(err, "%s", lists[k]);
-        json_array_foreach(list, i, container) if (container_claims_check(container, declared, err) <
-                                                   0) return error_in(err, "%s[%zu]", lists[k], i);
+        json_array_foreach (list, i, container)
+            if (container_claims_check(container, declared, err) < 0)
+                return error_in(err, "%s[%zu]", lists[k], i);
     }
     return 0;
 }

@@ -260,8 +260,7 @@ static void write_value(struct buf *out, const json_t *value, size_t indent)
         return;
     }
     if (json_is_object(value)) {
-        json_object_foreach((json_t *)value, key, member)
-        { /* the macro wants it mutable; it reads only */
+        json_object_foreach ((json_t *)value, key, member) { /* the macro wants it mutable; it reads only */
             if (!first) {
                 buf_addc(out, '\n');
                 write_indent(out, indent);
@@ -271,8 +270,7 @@ static void write_value(struct buf *out, const json_t *value, size_t indent)
         }
         return;
     }
-    json_array_foreach(value, i, member)
-    {
+    json_array_foreach (value, i, member) {
         if (i > 0) {
             buf_addc(out, '\n');
             write_indent(out, indent);

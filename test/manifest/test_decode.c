@@ -283,12 +283,32 @@ static void test_decode__the_documents_stay_as_they_are(void **state)
     json_decref(documents);
 }
 
+static void test_decode__lists_have_an_end(void **state)
+{
+    struct job_decode_options options = {0};
+    struct job_problem problem = {0};
+    json_t *groups = json_array(), *gangjobs = NULL, *documents;
+
+    (void)state;
+    for (int i = 0; i < 1001; i++)
+        json_array_append_new(
+            groups, json_pack("{s:s, s:{s:{s:[{s:s}]}}}", "name", "g", "template", "spec", "containers", "name", "c"));
+    documents = json_pack("[{s:s, s:s, s:{s:s}, s:{s:o}}]", "apiVersion", "queue.dra/v1", "kind", "GangJob", "metadata",
+                          "name", "j", "spec", "groups", groups);
+    assert_int_equal(jobs_decode(documents, &options, &gangjobs, &problem), -1);
+    assert_int_equal(problem.error.code, ERR_LIMIT);
+    assert_string_equal(problem.error.field, "spec.groups");
+    assert_string_equal(problem.error.text, "1001 entries are more than 1000");
+    json_decref(documents);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode__generated_names_follow_the_seed),
         cmocka_unit_test(test_decode__the_default_namespace_is_the_callers),
         cmocka_unit_test(test_decode__the_documents_stay_as_they_are),
+        cmocka_unit_test(test_decode__lists_have_an_end),
     };
 
     return RUN_TABLE(test_decode__refusal, refusals) + cmocka_run_group_tests(tests, NULL, NULL);

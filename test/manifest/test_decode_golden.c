@@ -111,8 +111,7 @@ static void decode_file(const char *path, struct buf *out)
     documents = documents_of(manifest);
     if (jobs_decode(documents, &options, &gangjobs, &problem) < 0)
         problem_text(manifest, &problem, out);
-    json_array_foreach(gangjobs, i, gangjob)
-    {
+    json_array_foreach (gangjobs, i, gangjob) {
         char *yaml = manifest_to_yaml(gangjob);
 
         check_canonical(gangjob);
@@ -207,8 +206,7 @@ static void inventory_result(const struct manifest *manifest, bool skip_beside, 
         problem_text(manifest, &problem, out);
     } else {
         buf_adds(out, "accepted:");
-        json_array_foreach(gangjobs, i, gangjob)
-        {
+        json_array_foreach (gangjobs, i, gangjob) {
             check_canonical(gangjob);
             summary(gangjob, out);
         }
