@@ -31,9 +31,27 @@ void core_job_action(struct core *core, const struct caller *caller, const char 
 /* ---- logs: a question to the cluster, whose answer goes straight on ---- */
 
 struct log_request {
+    struct core *core;
+    struct log_request *next; /* of those on their way */
     core_reply_fn *reply;
     void *ctx;
 };
+
+static void forget(struct log_request *request)
+{
+    struct log_request **at = &request->core->log_requests;
+
+    while (*at != request)
+        at = &(*at)->next;
+    *at = request->next;
+    free(request);
+}
+
+void log_requests_free(struct core *core)
+{
+    while (core->log_requests)
+        forget(core->log_requests);
+}
 
 static void logs_done(void *ctx, const struct error *err, const json_t *object)
 {
@@ -41,7 +59,7 @@ static void logs_done(void *ctx, const struct error *err, const json_t *object)
     struct core_reply reply = {.err = err, .body = object};
 
     request->reply(request->ctx, &reply);
-    free(request);
+    forget(request);
 }
 
 /* "group-index" as in the pod's name: the member's labels tell. */
@@ -81,6 +99,7 @@ void core_logs(struct core *core, const struct caller *caller, const char *name,
         return;
     }
     request = mem_new(struct log_request);
-    *request = (struct log_request){reply, ctx};
+    *request = (struct log_request){core, core->log_requests, reply, ctx};
+    core->log_requests = request;
     core->options.cluster->ops->logs(core->options.cluster, pod->ns, pod->name, tail_lines, logs_done, request);
 }

@@ -244,6 +244,7 @@ void core_free(struct core *core)
         next = watch->next;
         free(watch);
     }
+    log_requests_free(core);
     tokens_free(core);
     lifecycle_free(core->lifecycle);
     book_unref(core->book);

@@ -8,6 +8,7 @@
 #include "queued/lifecycle/lifecycle.h"
 #include "queued/world.h"
 
+struct log_request;
 struct planner_round;
 
 /* An answer that waits for the turn's commit. */
@@ -59,6 +60,7 @@ struct core {
 
     struct pending_reply *replies;
     size_t n_replies, cap_replies;
+    struct log_request *log_requests;
     struct core_watch *watches;
     bool is_telling;
     bool is_changed; /* something that a watch may show */
@@ -111,6 +113,10 @@ MUST_CHECK int caller_needs(const struct caller *caller, enum role role, struct 
 struct job *caller_find_job(struct core *core, const struct caller *caller, const char *name, struct error *err);
 struct job *caller_find_job_to_change(struct core *core, const struct caller *caller, const char *name,
                                       struct error *err);
+
+/* ---- actions.c ---- */
+
+void log_requests_free(struct core *core); /* those on their way are not answered any more */
 
 /* ---- views ---- */
 

@@ -368,8 +368,8 @@ static void test_core__devices_show_their_holder(void **state)
     stage_must_start(stage, &small);
     stage_run(stage, 1000);
     view = core_devices(stage->core, &stage_admin, NULL);
-    json_array_foreach(json_object_get(view, "items"), i, device) n_held +=
-        json_integer_value(json_object_get(device, "job")) == 1;
+    json_array_foreach (json_object_get(view, "items"), i, device)
+        n_held += json_integer_value(json_object_get(device, "job")) == 1;
     assert_int_equal(json_array_size(json_object_get(view, "items")), 4);
     assert_int_equal(n_held, 1);
     json_decref(view);
@@ -426,6 +426,50 @@ static void test_core__a_queue_goes_only_when_it_is_empty(void **state)
     assert_int_equal(answer.err.code, ERR_NONE);
     stage_answer_release(&answer);
     assert_null(core_queue(stage->core, &stage_admin, "a", NULL));
+}
+
+/* ---- drift ---- */
+
+/* Somebody else decides a claim of ours while the scheduler holds still: not what was planned, but allowed. */
+static void allocate_otherwise(struct stage *stage)
+{
+    const char *key;
+    json_t *object, *command = NULL;
+    char *text_of_command;
+
+    json_object_foreach (stage->relay.objects, key, object)
+        if (strcmp(text(object, "kind"), "ResourceClaim") == 0) {
+            json_t *copy = json_deep_copy(object);
+
+            json_object_set_new(copy, "status",
+                                json_pack("{s:{s:{s:[{s:s, s:s, s:s, s:s}]}}}", "allocation", "devices", "results",
+                                          "request", "r", "driver", "gpu.example.com", "pool", "n2", "device",
+                                          "gpu-1"));
+            command = json_pack("{s:o}", "putObject", copy);
+        }
+    text_of_command = json_dumps(command, 0);
+    assert_int_equal(stage_command(stage, text_of_command, NULL), 0);
+    free(text_of_command);
+    json_decref(command);
+}
+
+static void test_core__an_allocation_that_was_not_planned_is_recorded_and_counted(void **state)
+{
+    struct stage *stage = *state;
+    BUF trace = {0};
+    json_t *status;
+
+    stage_command(stage, "{\"hold\": \"schedule\"}", NULL);
+    stage_must_start(stage, &small);
+    allocate_otherwise(stage);
+    stage_command(stage, "{\"release\": \"schedule\"}", NULL);
+    stage_run(stage, 2000);
+    stage_trace(stage, &trace);
+    if (!strstr(buf_str(&trace), "Drift: claim small-1-1-w-0-g: planned n1/gpu-0, allocated n2/gpu-1"))
+        fail_msg("%s", buf_str(&trace));
+    status = core_status(stage->core);
+    assert_int_equal(json_integer_value(json_object_get(status, "drift")), 1);
+    json_decref(status);
 }
 
 /* ---- watches, logs ---- */
@@ -507,6 +551,7 @@ int main(void)
         TEST(devices_show_their_holder),
         TEST(applying_tells_what_changed),
         TEST(a_queue_goes_only_when_it_is_empty),
+        TEST(an_allocation_that_was_not_planned_is_recorded_and_counted),
         TEST(a_watch_is_told_of_changes_until_it_goes),
         TEST(logs_are_asked_of_the_cluster),
         TEST(a_status_tells_whether_it_is_ready),
