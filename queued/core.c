@@ -106,6 +106,11 @@ static void on_job_changed(void *ctx, const struct job *job)
     core->is_changed = true;
 }
 
+static json_t *on_drift(void *ctx, const struct job *job)
+{
+    return charges_now(ctx, job);
+}
+
 static void on_call_done(void *ctx, const struct call_result *result)
 {
     struct core *core = ctx;
@@ -137,7 +142,8 @@ static void tell_again(struct core *core)
     const char *key;
     json_t *object;
 
-    json_object_foreach(core->ours, key, object) lifecycle_observe(core->lifecycle, object, false);
+    json_object_foreach (core->ours, key, object)
+        lifecycle_observe(core->lifecycle, object, false);
     if (core->is_synced)
         lifecycle_stream_synced(core->lifecycle);
 }
@@ -152,6 +158,7 @@ int core_load(struct core *core, struct error *err)
         .ctx = core,
         .assume = on_assume,
         .changed = on_job_changed,
+        .recharge = on_drift,
     };
     struct lifecycle *lifecycle = NULL;
     struct book *book;

@@ -105,6 +105,11 @@ json_t *planner_explain(struct core *core, const struct job *job);
 json_t *planner_predict(struct core *core, struct blueprint *const *blueprints, const size_t *queues,
                         const int64_t *priorities, size_t n);
 
+/* ---- recharge.c ---- */
+
+/* What a live job is to be charged for by what its claims really hold: resource -> amount, new reference. */
+json_t *charges_now(struct core *core, const struct job *job);
+
 /* ---- access.c ---- */
 
 bool caller_sees_queue(const struct caller *caller, const char *queue);

@@ -58,6 +58,7 @@ struct object_row {
     const char *planned; /* JSON, or NULL */
 };
 void store_attempt_insert(struct store *store, const struct attempt_row *row);
+void store_attempt_recharge(struct store *store, int64_t job, int64_t number, const char *charges);
 void store_object_insert(struct store *store, int64_t job, int64_t attempt, const struct object_row *row);
 /* The attempt is gone from the cluster: forget its objects; its own row stays with the job. */
 void store_objects_delete(struct store *store, int64_t job, int64_t attempt);
@@ -122,7 +123,8 @@ struct usage_row {
     const char *resource, *queue, *user;
     int64_t amount, from_ms, to_ms; /* to_ms 0: still held */
 };
-void store_usage_open(struct store *store, const struct usage_row *row); /* to_ms is not read */
+/* Open, or change the amount of what is open; since when it is held stays. to_ms is not read. */
+void store_usage_put(struct store *store, const struct usage_row *row);
 void store_usage_close(struct store *store, int64_t job, int64_t attempt, int64_t to_ms);
 /* Rows that overlap [from_ms, to_ms), by job, attempt, resource. */
 MUST_CHECK int store_usage_each(struct store *store, int64_t from_ms, int64_t to_ms,

@@ -31,6 +31,7 @@
                       " values (?, ?, ?, ?, ?, ?, ?)")                                                                 \
     S(ATTEMPT_GET, "select job_id, number, shape, placement, chosen, charges, created_ms from attempt"                 \
                    " where job_id = ? and number = ?")                                                                 \
+    S(ATTEMPT_RECHARGE, "update attempt set charges = ?3 where job_id = ?1 and number = ?2")                           \
     S(OBJECT_INSERT, "insert into launch_object (job_id, attempt, position, kind, namespace, name, body, planned)"     \
                      " values (?, ?, ?, ?, ?, ?, ?, ?)")                                                               \
     S(OBJECTS_DELETE, "delete from launch_object where job_id = ? and attempt = ?")                                    \
@@ -62,8 +63,9 @@
     S(PRIORITIES, "select name, value from priority_class order by name")
 
 #define USAGE_STATEMENTS(S)                                                                                            \
-    S(USAGE_OPEN, "insert into usage (job_id, attempt, resource, amount, queue, user, from_ms)"                        \
-                  " values (?, ?, ?, ?, ?, ?, ?)")                                                                     \
+    S(USAGE_PUT, "insert into usage (job_id, attempt, resource, amount, queue, user, from_ms)"                         \
+                 " values (?, ?, ?, ?, ?, ?, ?) on conflict (job_id, attempt, resource) do update"                     \
+                 " set amount = excluded.amount")                                                                      \
     S(USAGE_CLOSE, "update usage set to_ms = ?3 where job_id = ?1 and attempt = ?2 and to_ms is null")                 \
     S(USAGE, "select job_id, attempt, resource, queue, user, amount, from_ms, to_ms from usage"                        \
              " where from_ms < ?2 and (to_ms is null or to_ms > ?1) order by job_id, attempt, resource")

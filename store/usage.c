@@ -3,9 +3,9 @@
 
 #include "allocator/base/banned.h"
 
-void store_usage_open(struct store *store, const struct usage_row *row)
+void store_usage_put(struct store *store, const struct usage_row *row)
 {
-    write_row(store, USAGE_OPEN, "iititti", row->job, row->attempt, row->resource, row->amount, row->queue, row->user,
+    write_row(store, USAGE_PUT, "iititti", row->job, row->attempt, row->resource, row->amount, row->queue, row->user,
               row->from_ms);
 }
 

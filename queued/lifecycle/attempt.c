@@ -79,8 +79,9 @@ void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement,
     json_t *entry;
     size_t i;
 
-    json_array_foreach(objects, i, entry) add_object(attempt, json_incref(json_object_get(entry, "body")),
-                                                     json_incref(json_object_get(entry, "planned")));
+    json_array_foreach (objects, i, entry)
+        add_object(attempt, json_incref(json_object_get(entry, "body")),
+                   json_incref(json_object_get(entry, "planned")));
     attempt->placement = json_incref(placement);
     attempt->chosen = json_incref(chosen);
     attempt->charges = json_incref(charges);
@@ -129,6 +130,14 @@ void attempt_store(const struct attempt *attempt, int64_t job, struct store *sto
     store_objects(attempt, job, store);
     free(placement);
     free(chosen);
+    free(charges);
+}
+
+void attempt_store_charges(const struct attempt *attempt, int64_t job, struct store *store)
+{
+    char *charges = text_of(attempt->charges);
+
+    store_attempt_recharge(store, job, attempt->number, charges);
     free(charges);
 }
 

@@ -60,6 +60,8 @@ void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement,
 
 /* Write it, with its objects. */
 void attempt_store(const struct attempt *attempt, int64_t job, struct store *store);
+/* Write the charges again after they changed. */
+void attempt_store_charges(const struct attempt *attempt, int64_t job, struct store *store);
 /* Read it back. Returns 0, or -1: ERR_NOT_FOUND when it is not there, ERR_IO. */
 MUST_CHECK int attempt_load(struct store *store, int64_t job, int64_t number, struct attempt **out, struct error *err);
 

@@ -68,8 +68,7 @@ static void tell_placement(struct lifecycle *lc, struct job *job)
     BUF text = {0};
 
     buf_addf(&text, "%zu member%s on", json_array_size(members), json_array_size(members) == 1 ? "" : "s");
-    json_array_foreach(members, i, member)
-    {
+    json_array_foreach (members, i, member) {
         const char *node = json_text_at(member, "node", NULL);
 
         if (!node || json_object_get(seen, node))

@@ -4,6 +4,7 @@
 
 #include "allocator/base/str.h"
 #include "queued/lifecycle/internal.h"
+#include "store/rows.h"
 
 #include "allocator/base/banned.h"
 
@@ -27,7 +28,9 @@ static bool has_device(const json_t *results, const json_t *wanted)
     const json_t *result;
     size_t i;
 
-    json_array_foreach(results, i, result) if (is_same_device(result, wanted)) return true;
+    json_array_foreach (results, i, result)
+        if (is_same_device(result, wanted))
+            return true;
     return false;
 }
 
@@ -36,8 +39,7 @@ static void add_devices(struct buf *text, const json_t *results)
     const json_t *result;
     size_t i;
 
-    json_array_foreach(results, i, result)
-    {
+    json_array_foreach (results, i, result) {
         const char *pool = json_text_at(result, "pool", NULL), *device = json_text_at(result, "device", NULL);
 
         buf_addf(text, "%s%s/%s", i ? " " : "", pool ? pool : "", device ? device : "");
@@ -51,7 +53,9 @@ static bool is_as_planned(const json_t *planned, const json_t *real)
 
     if (json_array_size(planned) != json_array_size(real))
         return false;
-    json_array_foreach(planned, i, result) if (!has_device(real, result)) return false;
+    json_array_foreach (planned, i, result)
+        if (!has_device(real, result))
+            return false;
     return true;
 }
 
@@ -71,9 +75,32 @@ static void check(struct lifecycle *lc, struct job *job, const struct launch_obj
     job_event(lc, job, "Drift", "claim %s: planned %s", claim->name, buf_str(&text));
 }
 
+/* Resources that are used no more stay with amount 0: their row of usage is there already. */
+static void recharge(struct lifecycle *lc, struct job *job)
+{
+    json_t *charges = lc->options.recharge(lc->options.ctx, job), *amount;
+    const char *resource;
+
+    json_decref(job->live->charges);
+    job->live->charges = charges;
+    attempt_store_charges(job->live, job->id, lc->options.store);
+    json_object_foreach (charges, resource, amount)
+        store_usage_put(lc->options.store, &(struct usage_row){.job = job->id,
+                                                               .attempt = job->live->number,
+                                                               .resource = resource,
+                                                               .queue = job->queue,
+                                                               .user = job->user,
+                                                               .amount = json_integer_value(amount),
+                                                               .from_ms = lifecycle_now_ms(lc)});
+}
+
 void attempt_check_allocations(struct lifecycle *lc, struct job *job)
 {
+    size_t n_before = lc->n_drift;
+
     for (size_t i = 0; i < job->live->n_objects; i++)
         if (job->live->objects[i].rank == RANK_CLAIM)
             check(lc, job, &job->live->objects[i]);
+    if (lc->n_drift != n_before)
+        recharge(lc, job);
 }

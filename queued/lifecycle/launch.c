@@ -133,14 +133,14 @@ static void open_usage(struct lifecycle *lc, const struct job *job)
     const char *resource;
     json_t *amount;
 
-    json_object_foreach(job->live->charges, resource, amount)
-        store_usage_open(lc->options.store, &(struct usage_row){.job = job->id,
-                                                                .attempt = job->live->number,
-                                                                .resource = resource,
-                                                                .queue = job->queue,
-                                                                .user = job->user,
-                                                                .amount = json_integer_value(amount),
-                                                                .from_ms = lifecycle_now_ms(lc)});
+    json_object_foreach (job->live->charges, resource, amount)
+        store_usage_put(lc->options.store, &(struct usage_row){.job = job->id,
+                                                               .attempt = job->live->number,
+                                                               .resource = resource,
+                                                               .queue = job->queue,
+                                                               .user = job->user,
+                                                               .amount = json_integer_value(amount),
+                                                               .from_ms = lifecycle_now_ms(lc)});
 }
 
 const struct launch_object *attempt_missing(const struct attempt *attempt)
@@ -213,8 +213,7 @@ static const char *scheduler_says(const struct launch_object *pod)
     const json_t *conditions = json_object_get(json_object_get(pod->observed, "status"), "conditions"), *condition;
     size_t i;
 
-    json_array_foreach(conditions, i, condition)
-    {
+    json_array_foreach (conditions, i, condition) {
         const char *type = json_text_at(condition, "type", NULL), *message = json_text_at(condition, "message", NULL);
 
         if (type && strcmp(type, "PodScheduled") == 0 && message && message[0])

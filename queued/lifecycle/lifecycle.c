@@ -208,6 +208,6 @@ void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
     else
         stray_put(lc, object);
     lc->options.assume(lc->options.ctx, json_text_at(object, "kind", NULL),
-                       json_text_at(object, "metadata", "namespace", NULL), json_text_at(object, "metadata", "name", NULL),
-                       is_gone ? NULL : object);
+                       json_text_at(object, "metadata", "namespace", NULL),
+                       json_text_at(object, "metadata", "name", NULL), is_gone ? NULL : object);
 }

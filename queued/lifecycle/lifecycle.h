@@ -33,6 +33,8 @@ struct lifecycle_options {
     void (*assume)(void *ctx, const char *kind, const char *ns, const char *name, const json_t *object);
     /* A job changed in a way that somebody may see. */
     void (*changed)(void *ctx, const struct job *job);
+    /* The scheduler decided otherwise than planned: the charges by what it did (resource -> amount), new reference. */
+    json_t *(*recharge)(void *ctx, const struct job *job);
 };
 
 /* Load all jobs and live attempts. */

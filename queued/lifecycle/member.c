@@ -55,8 +55,7 @@ static void bind_to_node(json_t *spec, const char *node)
         terms = json_pack("[{}]");
         json_object_set_new(required, "nodeSelectorTerms", terms);
     }
-    json_array_foreach(terms, i, term)
-    {
+    json_array_foreach (terms, i, term) {
         json_t *fields = json_object_get(term, "matchFields");
 
         if (!json_is_array(fields)) {
@@ -106,8 +105,9 @@ static bool has_variable(const json_t *env, const char *name)
     const json_t *variable;
     size_t i;
 
-    json_array_foreach(env, i, variable) if (strcmp(json_string_value(json_object_get(variable, "name")), name) ==
-                                             0) return true;
+    json_array_foreach (env, i, variable)
+        if (strcmp(json_string_value(json_object_get(variable, "name")), name) == 0)
+            return true;
     return false;
 }
 
@@ -116,16 +116,15 @@ static void tell_containers(json_t *spec, const char *key, const json_t *env)
     json_t *container, *have, *variable;
     size_t i, k;
 
-    json_array_foreach(json_object_get(spec, key), i, container)
-    {
+    json_array_foreach (json_object_get(spec, key), i, container) {
         have = json_object_get(container, "env");
         if (!json_is_array(have)) {
             have = json_array();
             json_object_set_new(container, "env", have);
         }
-        json_array_foreach((json_t *)env, k,
-                           variable) if (!has_variable(have, json_string_value(json_object_get(variable, "name"))))
-            json_array_append(have, variable);
+        json_array_foreach ((json_t *)env, k, variable)
+            if (!has_variable(have, json_string_value(json_object_get(variable, "name"))))
+                json_array_append(have, variable);
     }
 }
 

@@ -235,8 +235,7 @@ static bool is_assumed_once(const json_t *objects, const char *name)
     const json_t *entry;
     size_t i;
 
-    json_array_foreach(objects, i, entry)
-    {
+    json_array_foreach (objects, i, entry) {
         const json_t *metadata = json_object_get(json_object_get(entry, "body"), "metadata");
 
         if (strcmp(json_string_value(json_object_get(metadata, "name")), name) == 0)
@@ -351,7 +350,9 @@ static bool is_listed(const json_t *chosen, const json_t *entry)
     const json_t *other;
     size_t i;
 
-    json_array_foreach(chosen, i, other) if (json_equal(other, entry)) return true;
+    json_array_foreach (chosen, i, other)
+        if (json_equal(other, entry))
+            return true;
     return false;
 }
 

@@ -19,8 +19,7 @@ static int64_t exit_code_of(const json_t *pod)
     size_t i;
 
     for (size_t k = 0; k < ARRAY_SIZE(lists); k++)
-        json_array_foreach(json_object_get(json_object_get(pod, "status"), lists[k]), i, status)
-        {
+        json_array_foreach (json_object_get(json_object_get(pod, "status"), lists[k]), i, status) {
             const json_t *code =
                 json_object_get(json_object_get(json_object_get(status, "state"), "terminated"), "exitCode");
 

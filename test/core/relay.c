@@ -70,7 +70,8 @@ static void on_replay(void *ctx)
 
     if (!relay->is_attached || relay->is_core_synced)
         return;
-    json_object_foreach(relay->objects, key, object) relay->listener.changed(relay->listener.ctx, CLUSTER_PUT, object);
+    json_object_foreach (relay->objects, key, object)
+        relay->listener.changed(relay->listener.ctx, CLUSTER_PUT, object);
     relay->is_core_synced = true;
     relay->listener.synced(relay->listener.ctx);
 }
@@ -245,7 +246,7 @@ size_t relay_n_ours(const struct relay *relay)
     json_t *object;
     size_t n = 0;
 
-    json_object_foreach(relay->objects, key, object) n +=
-        json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB) != NULL;
+    json_object_foreach (relay->objects, key, object)
+        n += json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB) != NULL;
     return n;
 }

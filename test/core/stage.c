@@ -24,7 +24,8 @@ const char stage_cluster[] =
     "---\n"                                                                                                            \
     "{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: " n "-gpus}, spec: {driver: "              \
     "gpu.example.com, nodeName: " n ", pool: {name: " n ", generation: 1, resourceSliceCount: 1}, devices: ["          \
-    "{name: gpu-0, attributes: {index: {int: 0}}}, {name: gpu-1, attributes: {index: {int: 1}}}]}}\n"
+    "{name: gpu-0, attributes: {node: {string: " n                                                                     \
+    "}, index: {int: 0}}}, {name: gpu-1, attributes: {node: {string: " n "}, index: {int: 1}}}]}}\n"
     NODE("n1") NODE("n2");
 
 const char stage_queues[] =
@@ -359,8 +360,7 @@ static void show_jobs(struct stage *stage, struct buf *out)
     json_t *view = core_jobs(stage->core, &stage_admin, &filter, NULL), *job;
     size_t i;
 
-    json_array_foreach(json_object_get(view, "items"), i, job)
-    {
+    json_array_foreach (json_object_get(view, "items"), i, job) {
         json_t *charge;
         size_t k;
 
@@ -368,7 +368,7 @@ static void show_jobs(struct stage *stage, struct buf *out)
                  json_string_value(json_object_get(job, "state")),
                  (int)json_integer_value(json_object_get(job, "attempt")),
                  json_string_value(json_object_get(job, "reason")));
-        json_array_foreach(json_object_get(job, "charges"), k, charge)
+        json_array_foreach (json_object_get(job, "charges"), k, charge)
             buf_addf(out, "%s%s %lld", k ? ", " : " | ", json_string_value(json_object_get(charge, "resource")),
                      (long long)json_integer_value(json_object_get(charge, "amount")));
         buf_addc(out, '\n');
@@ -387,9 +387,9 @@ static void show_objects(struct stage *stage, struct buf *out)
     json_t *object;
     size_t n = 0;
 
-    json_object_foreach(stage->relay.objects, key,
-                        object) if (json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"),
-                                                    LABEL_JOB)) keys[n++] = key;
+    json_object_foreach (stage->relay.objects, key, object)
+        if (json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB))
+            keys[n++] = key;
     qsort(keys, n, sizeof(*keys), cmp_text);
     for (size_t i = 0; i < n; i++)
         buf_addf(out, "  has %s\n", keys[i]);

@@ -453,12 +453,34 @@ static void allocate_otherwise(struct stage *stage)
     json_decref(command);
 }
 
+static void check_charge(struct stage *stage, const char *resource, int64_t want)
+{
+    json_t *view = stage_view(stage, "small"), *charge;
+    int64_t amount = 0;
+    size_t i;
+
+    json_array_foreach (json_object_get(view, "charges"), i, charge)
+        if (strcmp(text(charge, "resource"), resource) == 0)
+            amount = json_integer_value(json_object_get(charge, "amount"));
+    assert_int_equal(amount, want);
+    json_decref(view);
+}
+
 static void test_core__an_allocation_that_was_not_planned_is_recorded_and_counted(void **state)
 {
     struct stage *stage = *state;
     BUF trace = {0};
     json_t *status;
 
+    struct stage_answer answer =
+        stage_apply(stage, "{apiVersion: queue.dra/v1, kind: Resource, metadata: {name: on-n1}, spec: {selector: "
+                           "'device.attributes[\"gpu.example.com\"].node == \"n1\"'}}\n"
+                           "---\n"
+                           "{apiVersion: queue.dra/v1, kind: Resource, metadata: {name: on-n2}, spec: {selector: "
+                           "'device.attributes[\"gpu.example.com\"].node == \"n2\"'}}\n");
+
+    assert_int_equal(answer.err.code, ERR_NONE);
+    stage_answer_release(&answer);
     stage_command(stage, "{\"hold\": \"schedule\"}", NULL);
     stage_must_start(stage, &small);
     allocate_otherwise(stage);
@@ -470,6 +492,10 @@ static void test_core__an_allocation_that_was_not_planned_is_recorded_and_counte
     status = core_status(stage->core);
     assert_int_equal(json_integer_value(json_object_get(status, "drift")), 1);
     json_decref(status);
+    check_charge(stage, "on-n1", 0); /* planned there */
+    check_charge(stage, "on-n2", 1); /* got there */
+    stage_restart(stage);
+    check_charge(stage, "on-n2", 1);
 }
 
 /* ---- watches, logs ---- */

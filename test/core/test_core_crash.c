@@ -44,8 +44,9 @@ static void check_nothing_created_twice(struct stage *stage)
     const char *key;
     json_t *n;
 
-    json_object_foreach(stage->relay.created, key, n) if (json_integer_value(n) != 1)
-        fail_msg("%s was created %d times", key, (int)json_integer_value(n));
+    json_object_foreach (stage->relay.created, key, n)
+        if (json_integer_value(n) != 1)
+            fail_msg("%s was created %d times", key, (int)json_integer_value(n));
 }
 
 /* Returns whether the crash was reached. */

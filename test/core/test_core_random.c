@@ -99,18 +99,15 @@ static void do_lose_object(struct run *run)
     json_t *object;
     char command[300];
 
-    json_object_foreach(
-        run->stage.relay.objects, key,
-        object) if (i++ == pick &&
-                    json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB))
-    {
-        snprintf(command, sizeof(command),
-                 "{\"deleteObject\": {\"kind\": \"%s\", \"namespace\": \"default\", \"name\": \"%s\"}}",
-                 json_string_value(json_object_get(object, "kind")),
-                 json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
-        stage_command(&run->stage, command, NULL);
-        return;
-    }
+    json_object_foreach (run->stage.relay.objects, key, object)
+        if (i++ == pick && json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB)) {
+            snprintf(command, sizeof(command),
+                     "{\"deleteObject\": {\"kind\": \"%s\", \"namespace\": \"default\", \"name\": \"%s\"}}",
+                     json_string_value(json_object_get(object, "kind")),
+                     json_string_value(json_object_get(json_object_get(object, "metadata"), "name")));
+            stage_command(&run->stage, command, NULL);
+            return;
+        }
 }
 
 static void (*const steps[])(struct run *run) = {do_submit,  do_submit, do_advance, do_advance,    do_action,
@@ -128,8 +125,7 @@ static void check_one_attempt(struct run *run)
     json_t *attempts = json_object(), *object;
     const char *key;
 
-    json_object_foreach(run->stage.relay.objects, key, object)
-    {
+    json_object_foreach (run->stage.relay.objects, key, object) {
         const char *job = label(object, LABEL_JOB), *attempt = label(object, LABEL_ATTEMPT);
         const char *other = job ? json_string_value(json_object_get(attempts, job)) : NULL;
 
@@ -148,12 +144,10 @@ static void check_no_device_twice(struct run *run)
     const char *key;
     size_t i;
 
-    json_object_foreach(run->stage.relay.objects, key, object)
-    {
+    json_object_foreach (run->stage.relay.objects, key, object) {
         const json_t *allocation = json_object_get(json_object_get(object, "status"), "allocation");
 
-        json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), i, result)
-        {
+        json_array_foreach (json_object_get(json_object_get(allocation, "devices"), "results"), i, result) {
             BUF device = {0};
 
             buf_addf(&device, "%s/%s", json_string_value(json_object_get(result, "pool")),

@@ -58,9 +58,11 @@ static void tell_answer(struct play *play, struct stage_answer *answer)
 
     if (answer->err.code && !answer->problems)
         buf_addf(&play->trace, "  refused: %s\n", answer->err.text);
-    json_array_foreach(answer->problems, i, problem) buf_addf(
-        &play->trace, "  refused: document %d %s: %s\n", (int)json_integer_value(json_object_get(problem, "document")),
-        json_string_value(json_object_get(problem, "field")), json_string_value(json_object_get(problem, "detail")));
+    json_array_foreach (answer->problems, i, problem)
+        buf_addf(&play->trace, "  refused: document %d %s: %s\n",
+                 (int)json_integer_value(json_object_get(problem, "document")),
+                 json_string_value(json_object_get(problem, "field")),
+                 json_string_value(json_object_get(problem, "detail")));
     stage_answer_release(answer);
 }
 
@@ -185,7 +187,7 @@ static void tell_quotas(struct play *play, const json_t *queue)
     const json_t *quota;
     size_t i;
 
-    json_array_foreach(json_object_get(queue, "quotas"), i, quota)
+    json_array_foreach (json_object_get(queue, "quotas"), i, quota)
         buf_addf(&play->trace, ", %s %lld of %lld", json_string_value(json_object_get(quota, "resource")),
                  (long long)json_integer_value(json_object_get(quota, "used")),
                  (long long)json_integer_value(json_object_get(quota, "nominal")));
@@ -198,8 +200,7 @@ static void do_queues(struct play *play, char *rest)
 
     (void)rest;
     stage_trace(&play->stage, &play->trace);
-    json_array_foreach(json_object_get(view, "items"), i, queue)
-    {
+    json_array_foreach (json_object_get(view, "items"), i, queue) {
         buf_addf(&play->trace, "  queue %s share %.3f", json_string_value(json_object_get(queue, "name")),
                  json_real_value(json_object_get(queue, "share")));
         tell_quotas(play, queue);

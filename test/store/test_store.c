@@ -292,8 +292,8 @@ static void test_store__usage_outlives_its_job(void **state)
     int64_t id = store_job_insert(f->store, &row);
     BUF text = {0};
 
-    store_usage_open(f->store, &(struct usage_row){id, 1, "h100", "vision", "ada", 8, 100, 0});
-    store_usage_open(f->store, &(struct usage_row){id, 2, "h100", "vision", "ada", 8, 500, 0});
+    store_usage_put(f->store, &(struct usage_row){id, 1, "h100", "vision", "ada", 8, 100, 0});
+    store_usage_put(f->store, &(struct usage_row){id, 2, "h100", "vision", "ada", 8, 500, 0});
     store_usage_close(f->store, id, 1, 300);
     store_job_delete(f->store, id);
     assert_int_equal(store_commit(f->store, NULL), 0);
