@@ -47,12 +47,10 @@ static json_t *queue_rows(const json_t *queues)
     json_t *rows = json_array(), *queue, *quota, *row;
     size_t i, j;
 
-    json_array_foreach(queues, i, queue)
-    {
+    json_array_foreach (queues, i, queue) {
         const json_t *quotas = json_object_get(queue, "quotas");
 
-        json_array_foreach(quotas, j, quota)
-        {
+        json_array_foreach (quotas, j, quota) {
             row = json_pack("{s:O, s:O}", "queue", queue, "quota", quota);
             if (j > 0)
                 json_object_set_new(row, "more", json_true());

@@ -135,7 +135,8 @@ static void print_requests(struct cli *cli, const json_t *requests)
         table.right[i] = i >= 2;
         table_adds(&table, titles[i]);
     }
-    json_array_foreach(requests, i, request) request_row(&table, request);
+    json_array_foreach (requests, i, request)
+        request_row(&table, request);
     table_print(cli, &table, 2 * INDENT, false);
     table_release(&table);
 }
@@ -163,20 +164,19 @@ static void print_excluded(struct cli *cli, const json_t *request)
     const json_t *excluded;
     size_t i;
 
-    json_array_foreach(json_object_get(request, "excluded"), i, excluded) for (size_t k = 0; k < ARRAY_SIZE(reasons);
-                                                                               k++)
-    {
-        bool one = field_int(excluded, "devices") == 1;
-        BUF line = {0};
+    json_array_foreach (json_object_get(request, "excluded"), i, excluded)
+        for (size_t k = 0; k < ARRAY_SIZE(reasons); k++) {
+            bool one = field_int(excluded, "devices") == 1;
+            BUF line = {0};
 
-        if (!json_object_get(excluded, reasons[k].key))
-            continue;
-        request_title(request, &line);
-        text_count(&line, field_int(excluded, "devices"), "device", "devices");
-        buf_addf(&line, " %s ", one ? reasons[k].one : reasons[k].many);
-        text_field(&line, excluded, reasons[k].key);
-        paragraph(cli, "    - ", buf_str(&line));
-    }
+            if (!json_object_get(excluded, reasons[k].key))
+                continue;
+            request_title(request, &line);
+            text_count(&line, field_int(excluded, "devices"), "device", "devices");
+            buf_addf(&line, " %s ", one ? reasons[k].one : reasons[k].many);
+            text_field(&line, excluded, reasons[k].key);
+            paragraph(cli, "    - ", buf_str(&line));
+        }
 }
 
 static void holder_name(const json_t *holder, struct buf *out)
@@ -194,8 +194,7 @@ static json_t *holders_by_name(const json_t *holders)
     const json_t *holder;
     size_t i;
 
-    json_array_foreach(holders, i, holder)
-    {
+    json_array_foreach (holders, i, holder) {
         BUF name = {0};
 
         holder_name(holder, &name);
@@ -217,8 +216,7 @@ static void print_holders(struct cli *cli, const json_t *request)
     BUF line = {0};
 
     request_title(request, &line);
-    json_object_foreach(sums, name, devices)
-    {
+    json_object_foreach (sums, name, devices) {
         if (shown++ == HOLDERS_SHOWN) {
             buf_addf(&line, " and by %zu more", json_object_size(sums) - HOLDERS_SHOWN);
             break;
@@ -238,8 +236,7 @@ static void print_node_reasons(struct cli *cli, const json_t *group)
     const json_t *reasons = json_object_get(group, "nodeReasons"), *reason;
     size_t i;
 
-    json_array_foreach(reasons, i, reason)
-    {
+    json_array_foreach (reasons, i, reason) {
         BUF line = {0};
 
         text_count(&line, field_int(reason, "nodes"), "node", "nodes");
@@ -277,8 +274,7 @@ static void print_group(struct cli *cli, const json_t *group)
     }
     fprintf(cli->out, "%s\n", buf_str(&head));
     print_requests(cli, requests);
-    json_array_foreach(requests, i, request)
-    {
+    json_array_foreach (requests, i, request) {
         print_excluded(cli, request);
         print_holders(cli, request);
     }
@@ -318,8 +314,7 @@ static void print_blocking(struct cli *cli, const json_t *blocking)
 
     if (json_array_size(blocking) > 0)
         fputs("\n  What stands in the way\n", cli->out);
-    json_array_foreach(blocking, i, block)
-    {
+    json_array_foreach (blocking, i, block) {
         const json_t *nodes = json_object_get(block, "nodes");
         BUF line = {0};
 
@@ -340,8 +335,7 @@ static void print_hints(struct cli *cli, const json_t *hints)
 
     if (json_array_size(hints) > 0)
         fputs("\n  What would help\n", cli->out);
-    json_array_foreach(hints, i, hint)
-    {
+    json_array_foreach (hints, i, hint) {
         BUF line = {0};
 
         text_value(&line, hint);
@@ -354,8 +348,7 @@ static void print_chosen(struct cli *cli, const json_t *explanation)
     const json_t *chosen = json_object_get(explanation, "chosen"), *one;
     size_t i;
 
-    json_array_foreach(chosen, i, one)
-    {
+    json_array_foreach (chosen, i, one) {
         BUF line = {0};
 
         text_field(&line, one, "claim");
@@ -374,7 +367,8 @@ static void print_explanation(struct cli *cli, const json_t *explanation)
 
     print_head(cli, explanation);
     print_chosen(cli, explanation);
-    json_array_foreach(json_object_get(explanation, "groups"), i, group) print_group(cli, group);
+    json_array_foreach (json_object_get(explanation, "groups"), i, group)
+        print_group(cli, group);
     print_blocking(cli, json_object_get(explanation, "blocking"));
     print_hints(cli, json_object_get(explanation, "hints"));
 }

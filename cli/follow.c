@@ -96,13 +96,21 @@ static bool may_pass(const struct error *err)
     return err->code == ERR_IO || err->code == ERR_UNAVAILABLE || err->code == ERR_TIMEOUT;
 }
 
+/* The first question is answered at once: whether there is such a job is not to be told by a long silence. */
+static int64_t wait_step(int64_t timeout_ms, bool is_known)
+{
+    if (!is_known)
+        return 0;
+    return timeout_ms >= 0 && timeout_ms < WAIT_STEP_MS ? timeout_ms : WAIT_STEP_MS;
+}
+
 int job_wait(struct cli *cli, const char *word, const char *state, int64_t *timeout_ms)
 {
     int64_t away_since = -1;
     bool is_known = false;
 
     for (;;) {
-        int64_t start = mono_ms(), step = *timeout_ms >= 0 && *timeout_ms < WAIT_STEP_MS ? *timeout_ms : WAIT_STEP_MS;
+        int64_t start = mono_ms(), step = wait_step(*timeout_ms, is_known);
         json_t *job = NULL;
         struct error err = {0};
         int rc = ask(cli, word, state, step, &job, &err), status = -1;
@@ -148,15 +156,11 @@ int run_wait(struct cli *cli)
 
 /* ---- events ---- */
 
-static void event_line(struct cli *cli, const json_t *event, bool with_job)
+static void event_line(struct cli *cli, const json_t *event)
 {
     BUF line = {0};
 
     text_time(&line, field_text(event, "at", ""));
-    if (with_job) {
-        buf_adds(&line, "  job ");
-        text_field(&line, event, "job");
-    }
     buf_adds(&line, "  ");
     if (*field_text(event, "to", "")) {
         if (*field_text(event, "from", "")) {
@@ -176,21 +180,18 @@ static void event_line(struct cli *cli, const json_t *event, bool with_job)
 
 static void print_events(struct cli *cli, const json_t *items)
 {
-    bool with_job = cli->args.n_words == 0;
     const json_t *event;
     size_t i;
 
-    json_array_foreach(items, i, event) if (cli->output == OUTPUT_JSON)
-    { /* one to a line, so that it can be followed */
-        char *text = json_dumps(event, JSON_COMPACT);
+    json_array_foreach (items, i, event)
+        if (cli->output == OUTPUT_JSON) { /* one to a line, so that it can be followed */
+            char *text = json_dumps(event, JSON_COMPACT);
 
-        fprintf(cli->out, "%s\n", text ? text : "");
-        free(text);
-    }
-    else
-    {
-        event_line(cli, event, with_job);
-    }
+            fprintf(cli->out, "%s\n", text ? text : "");
+            free(text);
+        } else {
+            event_line(cli, event);
+        }
     fflush(cli->out);
 }
 
@@ -203,12 +204,8 @@ static int new_events(struct cli *cli, struct buf *after, json_t *all)
         BUF path = {0};
         int status;
 
-        if (cli->args.n_words > 0) {
-            job_path(cli, cli->args.words[0], &path);
-            buf_adds(&path, "/events");
-        } else {
-            buf_adds(&path, "/v1/events");
-        }
+        job_path(cli, cli->args.words[0], &path);
+        buf_adds(&path, "/events");
         url_query(&path, "limit", "1000");
         url_query(&path, "after", after->len ? buf_str(after) : NULL);
         status = cli_get(cli, buf_str(&path), &page);
@@ -232,8 +229,6 @@ static bool is_over(struct cli *cli)
     BUF path = {0};
     bool over;
 
-    if (cli->args.n_words == 0)
-        return false;
     job_path(cli, cli->args.words[0], &path);
     over = cli_get(cli, buf_str(&path), &job) != EXIT_OK || job_has_ended(job);
     json_decref(job);

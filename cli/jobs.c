@@ -89,12 +89,11 @@ static void cell_nodes(const json_t *job, int64_t now_ms, struct buf *out)
     size_t i, j;
 
     (void)now_ms;
-    json_array_foreach(members, i, member)
-    {
+    json_array_foreach (members, i, member) {
         bool seen = false;
 
-        json_array_foreach(members, j, before) seen =
-            seen || (j < i && json_equal(json_object_get(before, "node"), json_object_get(member, "node")));
+        json_array_foreach (members, j, before)
+            seen = seen || (j < i && json_equal(json_object_get(before, "node"), json_object_get(member, "node")));
         if (seen)
             continue;
         buf_adds(out, out->len ? "," : "");
@@ -189,8 +188,9 @@ static int read_pages(struct cli *cli, bool all, size_t limit, json_t *jobs)
         status = cli_get(cli, buf_str(&path), &page);
         if (status != EXIT_OK)
             return status;
-        json_array_foreach(json_object_get(page, "items"), i, job) if (all || !job_has_ended(job))
-            json_array_append(jobs, job);
+        json_array_foreach (json_object_get(page, "items"), i, job)
+            if (all || !job_has_ended(job))
+                json_array_append(jobs, job);
         while (json_array_size(jobs) > limit)
             json_array_remove(jobs, 0);
         buf_clear(&after);
@@ -291,8 +291,7 @@ static void fact_charges(struct cli *cli, const json_t *job)
     BUF value = {0};
     size_t i;
 
-    json_array_foreach(charges, i, charge)
-    {
+    json_array_foreach (charges, i, charge) {
         buf_adds(&value, i > 0 ? ", " : "");
         text_field(&value, charge, "resource");
         buf_addc(&value, ' ');
@@ -307,8 +306,7 @@ static void fact_chosen(struct cli *cli, const json_t *job)
     BUF value = {0};
     size_t i;
 
-    json_array_foreach(chosen, i, one)
-    {
+    json_array_foreach (chosen, i, one) {
         text_field(&value, one, "claim");
         buf_addc(&value, '/');
         text_field(&value, one, "request");
@@ -324,8 +322,9 @@ static void member_devices(const json_t *member, struct buf *out)
     json_t *names = json_array();
     size_t i, j;
 
-    json_array_foreach(claims, i, claim) json_array_foreach(json_object_get(claim, "devices"), j, device)
-        json_array_append(names, json_object_get(device, "device"));
+    json_array_foreach (claims, i, claim)
+        json_array_foreach (json_object_get(claim, "devices"), j, device)
+            json_array_append(names, json_object_get(device, "device"));
     text_names(out, names);
     json_decref(names);
 }
@@ -343,8 +342,7 @@ static void print_placement(struct cli *cli, const json_t *job)
     table_init(&table, ARRAY_SIZE(titles));
     for (i = 0; i < ARRAY_SIZE(titles); i++)
         table_adds(&table, titles[i]);
-    json_array_foreach(members, i, member)
-    {
+    json_array_foreach (members, i, member) {
         BUF cell = {0};
 
         text_field(&cell, member, "group");
@@ -369,8 +367,7 @@ static const json_t *claim_requests(const json_t *spec, const char *list, const 
     const json_t *object;
     size_t i;
 
-    json_array_foreach(json_object_get(spec, list), i, object)
-    {
+    json_array_foreach (json_object_get(spec, list), i, object) {
         const json_t *claim = json_object_get(object, "spec");
 
         if (strcmp(field_text(json_object_get(object, "metadata"), "name", ""), name) != 0)
@@ -404,8 +401,7 @@ static void add_request(const json_t *request, struct buf *out)
         add_ask(exactly ? exactly : request, out);
         return;
     }
-    json_array_foreach(first, i, one)
-    {
+    json_array_foreach (first, i, one) {
         buf_adds(out, i > 0 ? " or " : "");
         text_field(out, one, "name");
         buf_adds(out, " (");
@@ -419,16 +415,14 @@ static void add_claims(const json_t *spec, const json_t *group, struct buf *out)
     const json_t *pod = json_object_get(json_object_get(group, "template"), "spec"), *claim, *request;
     size_t i, j;
 
-    json_array_foreach(json_object_get(pod, "resourceClaims"), i, claim)
-    {
+    json_array_foreach (json_object_get(pod, "resourceClaims"), i, claim) {
         const char *template = field_text(claim, "resourceClaimTemplateName", NULL);
         const char *name = template ? template : field_text(claim, "resourceClaimName", "");
         const json_t *requests = claim_requests(spec, template ? "claimTemplates" : "sharedClaims", name);
 
         if (!template || !requests)
             buf_addf(out, ", %s claim %s", requests ? "shared" : "existing", name);
-        json_array_foreach(requests, j, request)
-        {
+        json_array_foreach (requests, j, request) {
             buf_adds(out, template ? ", " : j > 0 ? " and " : ": ");
             add_request(request, out);
         }
@@ -440,8 +434,7 @@ static void fact_groups(struct cli *cli, const json_t *job)
     const json_t *spec = json_object_get(job, "spec"), *group;
     size_t i;
 
-    json_array_foreach(json_object_get(spec, "groups"), i, group)
-    {
+    json_array_foreach (json_object_get(spec, "groups"), i, group) {
         BUF value = {0};
 
         text_field(&value, group, "name");
@@ -501,8 +494,7 @@ int run_show(struct cli *cli)
         jobs_print(cli, jobs);
     } else if (status == EXIT_OK) {
         now_ms = cli_now_ms(cli);
-        json_array_foreach(jobs, i, job)
-        {
+        json_array_foreach (jobs, i, job) {
             fputs(i > 0 ? "\n" : "", cli->out);
             print_job(cli, job, now_ms);
         }

@@ -58,7 +58,8 @@ static void attribute_value(const json_t *attribute, struct buf *out)
     const char *type;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)attribute, type, value) text_value(out, value);
+    json_object_foreach ((json_t *)(uintptr_t)attribute, type, value)
+        text_value(out, value);
 }
 
 static void cell_attributes(const json_t *device, int64_t now_ms, struct buf *out)
@@ -67,8 +68,7 @@ static void cell_attributes(const json_t *device, int64_t now_ms, struct buf *ou
     json_t *value;
 
     (void)now_ms;
-    json_object_foreach(json_object_get(device, "attributes"), key, value)
-    {
+    json_object_foreach (json_object_get(device, "attributes"), key, value) {
         buf_adds(out, out->len ? " " : "");
         text_add(out, key);
         buf_addc(out, '=');
@@ -82,8 +82,7 @@ static void cell_capacity(const json_t *device, int64_t now_ms, struct buf *out)
     json_t *value;
 
     (void)now_ms;
-    json_object_foreach(json_object_get(device, "capacity"), key, value)
-    {
+    json_object_foreach (json_object_get(device, "capacity"), key, value) {
         buf_adds(out, out->len ? " " : "");
         text_add(out, key);
         buf_addc(out, '=');
@@ -97,8 +96,7 @@ static void cell_taints(const json_t *device, int64_t now_ms, struct buf *out)
     size_t i;
 
     (void)now_ms;
-    json_array_foreach(json_object_get(device, "taints"), i, taint)
-    {
+    json_array_foreach (json_object_get(device, "taints"), i, taint) {
         buf_adds(out, out->len ? "," : "");
         text_field(out, taint, "key");
         buf_addc(out, ':');
@@ -140,8 +138,7 @@ static json_t *group_of(json_t *rows, const json_t *device)
     json_t *row;
     size_t i;
 
-    json_array_foreach(rows, i, row)
-    {
+    json_array_foreach (rows, i, row) {
         bool is_it = true;
 
         /* of a job's devices the claims do not matter */
@@ -169,8 +166,7 @@ static void append_node(const json_t *groups, const char *node, json_t *out)
     json_t *row;
     size_t i;
 
-    json_array_foreach(groups, i, row)
-    {
+    json_array_foreach (groups, i, row) {
         if (strcmp(node_name(row), node) != 0)
             continue;
         json_object_set_new(row, "count", json_integer((json_int_t)json_array_size(json_object_get(row, "devices"))));
@@ -187,13 +183,14 @@ static json_t *grouped(const json_t *devices)
     const char *last = NULL;
     size_t i;
 
-    json_array_foreach(devices, i, device)
+    json_array_foreach (devices, i, device)
         json_array_append(json_object_get(group_of(groups, device), "devices"), json_object_get(device, "name"));
     for (;;) {
         const char *next = NULL;
 
-        json_array_foreach(groups, i, row) if ((!last || strcmp(node_name(row), last) > 0) &&
-                                               (!next || strcmp(node_name(row), next) < 0)) next = node_name(row);
+        json_array_foreach (groups, i, row)
+            if ((!last || strcmp(node_name(row), last) > 0) && (!next || strcmp(node_name(row), next) < 0))
+                next = node_name(row);
         if (!next)
             break;
         append_node(groups, next, out);
@@ -208,8 +205,9 @@ static json_t *devices_of_node(const json_t *devices, const char *node)
     json_t *of_node = json_array(), *device;
     size_t i;
 
-    json_array_foreach(devices, i, device) if (!node || strcmp(node_name(device), node) == 0)
-        json_array_append(of_node, device);
+    json_array_foreach (devices, i, device)
+        if (!node || strcmp(node_name(device), node) == 0)
+            json_array_append(of_node, device);
     return of_node;
 }
 
@@ -292,8 +290,7 @@ static void cell_extended(const json_t *node, int64_t now_ms, struct buf *out)
     json_t *value;
 
     (void)now_ms;
-    json_object_foreach(json_object_get(node, "allocatable"), key, value)
-    {
+    json_object_foreach (json_object_get(node, "allocatable"), key, value) {
         if (!strchr(key, '/'))
             continue;
         buf_adds(out, out->len ? " " : "");
@@ -309,8 +306,7 @@ static void cell_labels(const json_t *node, int64_t now_ms, struct buf *out)
     json_t *value;
 
     (void)now_ms;
-    json_object_foreach(json_object_get(node, "labels"), key, value)
-    {
+    json_object_foreach (json_object_get(node, "labels"), key, value) {
         buf_adds(out, out->len ? "," : "");
         text_add(out, key);
         buf_addc(out, '=');

@@ -236,6 +236,7 @@ int sources_problems(struct cli *cli, const struct sources *sources, const json_
     bool shown = false;
     size_t i;
 
-    json_array_foreach(problems, i, entry) shown = show_problem(cli, sources, entry) || shown;
+    json_array_foreach (problems, i, entry)
+        shown = show_problem(cli, sources, entry) || shown;
     return shown ? exit_code_of(err->code) : cli_fail(cli, err);
 }

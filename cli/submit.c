@@ -102,7 +102,8 @@ static void print_submitted(struct cli *cli, const json_t *answer)
         jobs_print(cli, jobs);
         return;
     }
-    json_array_foreach(jobs, i, job)(dry ? prediction_line : job_line)(cli, job);
+    json_array_foreach (jobs, i, job)
+        (dry ? prediction_line : job_line)(cli, job);
 }
 
 static int wait_for_all(struct cli *cli, const json_t *jobs)
@@ -115,8 +116,7 @@ static int wait_for_all(struct cli *cli, const json_t *jobs)
 
     if (args_duration(&cli->args, OPT_TIMEOUT, &timeout_ms, &err) < 0)
         return cli_usage(cli, "%s", err.text);
-    json_array_foreach(jobs, i, job)
-    {
+    json_array_foreach (jobs, i, job) {
         BUF id = {0};
         int status;
 
@@ -173,8 +173,7 @@ static void print_applied(struct cli *cli, const json_t *answer)
         document_print(cli, answer);
         return;
     }
-    json_array_foreach(applied, i, one)
-    {
+    json_array_foreach (applied, i, one) {
         BUF line = {0};
 
         text_field(&line, one, "kind");

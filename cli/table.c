@@ -146,8 +146,7 @@ static void print_names(struct cli *cli, const struct listing *listing, const js
     const json_t *item;
     size_t i;
 
-    json_array_foreach(items, i, item)
-    {
+    json_array_foreach (items, i, item) {
         BUF name = {0};
 
         text_field(&name, item, listing->name_key);
@@ -193,8 +192,7 @@ static void print_csv(struct cli *cli, const struct listing *listing, const json
             csv_title(cli, listing->columns[c].title, c == 0);
         fputs("\r\n", cli->out);
     }
-    json_array_foreach(items, i, item)
-    {
+    json_array_foreach (items, i, item) {
         for (size_t c = 0; c < listing->n_columns; c++) {
             BUF cell = {0};
 
@@ -221,13 +219,13 @@ static void print_table(struct cli *cli, const struct listing *listing, const js
         if (!args_has(&cli->args, OPT_NO_HEADERS))
             table_adds(&table, shown[c]->title);
     }
-    json_array_foreach(items, i, item) for (size_t c = 0; c < n; c++)
-    {
-        BUF cell = {0};
+    json_array_foreach (items, i, item)
+        for (size_t c = 0; c < n; c++) {
+            BUF cell = {0};
 
-        shown[c]->cell(item, listing->now_ms, &cell);
-        table_add(&table, &cell);
-    }
+            shown[c]->cell(item, listing->now_ms, &cell);
+            table_add(&table, &cell);
+        }
     table_print(cli, &table, 0, false);
     table_release(&table);
 }

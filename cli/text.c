@@ -40,8 +40,7 @@ void text_value(struct buf *out, const json_t *value)
     } else if (json_is_boolean(value)) {
         buf_adds(out, json_is_true(value) ? "true" : "false");
     } else if (json_is_array(value)) {
-        json_array_foreach(value, i, entry)
-        {
+        json_array_foreach (value, i, entry) {
             buf_adds(out, i > 0 ? "," : "");
             text_value(out, entry);
         }
