@@ -187,17 +187,45 @@ static struct cel_value capacities_value(struct builder *b)
     return cel_map(outer);
 }
 
+uint32_t cel_shortcut_fingerprint(int field, struct str domain, struct str id)
+{
+    return cel_fingerprint(domain) * 31 + cel_fingerprint(id) * 2 + (field == DEVICE_CAPACITY);
+}
+
+/* One shortcut per value of a field, from its finished maps. */
+static void add_shortcuts(struct cel_device *device, int field)
+{
+    const struct cel_map *domains = device->fields[field].as.map;
+
+    for (size_t i = 0; i < domains->n; i++) {
+        const struct cel_map *ids = domains->entries[i].value.as.map;
+        struct str domain = cel_str(domains->entries[i].key);
+
+        for (size_t j = 0; j < ids->n; j++) {
+            struct str id = cel_str(ids->entries[j].key);
+
+            device->fingerprints[device->n_shortcuts] = cel_shortcut_fingerprint(field, domain, id);
+            device->shortcuts[device->n_shortcuts++] = (struct cel_shortcut){domain, id, ids->entries[j].value};
+        }
+    }
+}
+
 const struct cel_device *cel_device_prepare(const struct cel_device_spec *spec, const struct cel_options *options,
                                             struct arena *arena)
 {
     struct cel_device *device = arena_new(arena, struct cel_device);
     struct builder b = {arena, spec, options, device};
+    size_t n = spec->n_attributes + spec->n_capacities;
     struct cel_map *map;
 
+    device->fingerprints = arena_array(arena, uint32_t, n); /* beside the device: what most evaluations touch */
+    device->shortcuts = arena_array(arena, struct cel_shortcut, n);
     device->fields[DEVICE_DRIVER] = cel_text(spec->driver);
     device->fields[DEVICE_ATTRIBUTES] = attributes_value(&b);
     device->fields[DEVICE_CAPACITY] = capacities_value(&b);
     device->fields[DEVICE_SHARED] = cel_bool(spec->allow_multiple_allocations);
+    add_shortcuts(device, DEVICE_ATTRIBUTES);
+    add_shortcuts(device, DEVICE_CAPACITY);
     map = text_map(&b, DEVICE_FIELDS);
     for (int i = 0; i < DEVICE_FIELDS; i++)
         put(map, str_of(cel_device_field_names[i]), device->fields[i]);

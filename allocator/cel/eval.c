@@ -284,9 +284,35 @@ static enum found qualify(struct cel_eval *e, const struct cel_qualifier *q, boo
     return found;
 }
 
+/* device.attributes["domain"].id in one step. False when there is no such value, or when the limit falls into it: then
+ * the steps are taken one by one. */
+static bool take_shortcut(struct cel_eval *e, const struct cel_path *path, struct cel_value *out)
+{
+    const struct cel_device *device = e->device;
+
+    if (e->limit < e->cost + 3)
+        return false;
+    for (size_t i = 0; i < device->n_shortcuts; i++) {
+        const struct cel_shortcut *shortcut = &device->shortcuts[i];
+
+        if (device->fingerprints[i] != path->fingerprint ||
+            (shortcut->value.kind == CEL_V_QUANTITY) != (path->qualifiers[0].device_field == DEVICE_CAPACITY) ||
+            !str_eq(shortcut->domain, cel_str(path->qualifiers[1].key)) ||
+            !str_eq(shortcut->id, cel_str(path->qualifiers[2].key)))
+            continue;
+        *out = shortcut->value;
+        e->cost += 3;
+        if (path->n == 3)
+            cel_track(e, path->qualifiers[2].id, *out);
+        return true;
+    }
+    return false;
+}
+
 static bool qualify_all(struct cel_eval *e, const struct cel_path *path, struct cel_value obj, struct cel_value *out)
 {
     bool is_optional = false;
+    size_t i = 0;
 
     if (obj.kind == CEL_V_OPTIONAL) {
         if (!obj.as.content) {
@@ -296,7 +322,9 @@ static bool qualify_all(struct cel_eval *e, const struct cel_path *path, struct 
         obj = *obj.as.content;
         is_optional = true;
     }
-    for (size_t i = 0; i < path->n; i++) {
+    if (path->has_shortcut && !e->is_unwatched && take_shortcut(e, path, &obj))
+        i = 3;
+    for (; i < path->n; i++) {
         const struct cel_qualifier *q = &path->qualifiers[i];
 
         is_optional = is_optional || q->is_optional;

@@ -71,7 +71,9 @@ struct cel_path {
     struct cel_path *truthy, *falsy;  /* of ROOT_CHOICE */
     struct cel_qualifier *qualifiers; /* a ROOT_CHOICE hands its own to both branches */
     size_t n, cap;
-    struct str name; /* of ROOT_MISSING */
+    struct str name;      /* of ROOT_MISSING */
+    bool has_shortcut;    /* ROOT_DEVICE: device.attributes["domain"].id, with constant names */
+    uint32_t fingerprint; /* then */
 };
 
 /* Loops: three slots each. */

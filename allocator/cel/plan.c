@@ -9,6 +9,7 @@
 
 #include "allocator/base/error.h"
 #include "allocator/base/mem.h"
+#include "allocator/cel/device.h"
 #include "allocator/cel/regex.h"
 
 #include "allocator/base/banned.h"
@@ -175,6 +176,21 @@ static struct cel_node *plan_ident(struct planner *p, const struct ast *ast)
 
 /* ---- paths ---- */
 
+/* Three constant steps from the device are one lookup. */
+static void note_shortcut(struct cel_path *path)
+{
+    const struct cel_qualifier *q = path->qualifiers;
+
+    if (path->root != ROOT_DEVICE || path->n != 3 || path->is_outer ||
+        (q[0].device_field != DEVICE_ATTRIBUTES && q[0].device_field != DEVICE_CAPACITY))
+        return;
+    for (size_t i = 0; i < 3; i++)
+        if (q[i].kind != QUAL_CONST || q[i].key.kind != CEL_V_STRING || q[i].is_optional || q[i].tests_presence)
+            return;
+    path->has_shortcut = true;
+    path->fingerprint = cel_shortcut_fingerprint(q[0].device_field, cel_str(q[1].key), cel_str(q[2].key));
+}
+
 static void add_qualifier(struct planner *p, struct cel_path *path, struct cel_qualifier q)
 {
     if (path->root == ROOT_CHOICE) {
@@ -198,6 +214,7 @@ static void add_qualifier(struct planner *p, struct cel_path *path, struct cel_q
         path->cap = cap;
     }
     path->qualifiers[path->n++] = q;
+    note_shortcut(path);
 }
 
 /* The path that a node is, or one that starts with its value. */
