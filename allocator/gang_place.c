@@ -22,7 +22,7 @@ static uint32_t offer_of(const struct bench *bench, const struct gs_device *devi
     for (size_t i = 0; i < bench->n_offers; i++)
         if (bench->offers[i].view->pool == wanted->pool && bench->offers[i].index == wanted->index)
             return (uint32_t)i;
-    INVARIANT(!"a device that was taken is on the bench of its node");
+    invariant_failed("a device that was taken is on the bench of its node", __FILE__, __LINE__, __func__);
 }
 
 /* The alternative that a variant takes for a request of a claim. */
