@@ -16,10 +16,10 @@
 #include "allocator/base/arena.h"
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "allocator/nodecheck.h"
 #include "allocator/predict.h"
 #include "allocator/snapshot.h"
 #include "queued/clock.h"
-#include "queued/cluster/embedded/nodecheck.h"
 
 #include "allocator/base/banned.h"
 
@@ -39,7 +39,7 @@ struct attempt {
     const struct claim **asks; /* of those that have no allocation yet */
     struct entry **unallocated;
     size_t n_asks;
-    struct pod_rules *rules;
+    struct pod_check *check;
     struct reason *reasons; /* why nodes were refused */
     size_t n_reasons, cap_reasons;
     const char *problem; /* it cannot be placed anywhere */
@@ -184,9 +184,8 @@ static void try_nodes(struct attempt *attempt, const struct snapshot *snapshot)
     const struct entry *node;
 
     DL_FOREACH (attempt->pod->cluster->lists[KIND_NODE], node) {
-        const char *refusal = entry_is_going(node)
-                                  ? "node(s) were being deleted"
-                                  : node_refusal(snapshot, node->name, attempt->rules, &attempt->arena);
+        const char *refusal = entry_is_going(node) ? "node(s) were being deleted"
+                                                   : pod_check_refusal(attempt->check, node->name, &attempt->arena);
 
         for (size_t i = 0; !refusal && i < attempt->n_claims; i++)
             if (!allocation_reaches(snapshot, node->name,
@@ -308,7 +307,7 @@ static void schedule(struct entry *pod)
     pod_each_claim(pod, gather_claim, &attempt);
     if (!attempt.problem)
         parse_claims(&attempt);
-    if (!attempt.problem && pod_rules_read(pod->json, snapshot, &attempt.arena, &attempt.rules, &err) < 0)
+    if (!attempt.problem && pod_check_new(snapshot, pod->json, &attempt.arena, &attempt.check, &err) < 0)
         attempt.problem = arena_printf(&attempt.arena, "%s: %s", err.field, err.text);
     if (!attempt.problem)
         try_nodes(&attempt, snapshot);
