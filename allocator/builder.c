@@ -730,8 +730,7 @@ static int put_list(struct snapshot_builder *b, const json_t *list, struct error
 
     if (read_array(list, "items", &items, err) < 0)
         return -1;
-    json_array_foreach(items, i, item)
-    {
+    json_array_foreach (items, i, item) {
         struct error one = {0};
         const char *kind = json_string_value(member(item, "kind"));
 
@@ -780,10 +779,26 @@ void snapshot_builder_remove(struct snapshot_builder *b, const char *kind, const
 
 /* ---- build ---- */
 
+/* Nodes whose stamp or whose sharing follows from this pool. */
+static void touch_nodes(struct snapshot_builder *b, const struct pool *pool, bool was_shared)
+{
+    struct node_entry *node;
+
+    if (!pool->only_node && was_shared)
+        return;
+    for (size_t i = 0; i < pool->n_slices; i++) {
+        if (!pool->slices[i]->node_name)
+            continue;
+        HASH_FIND_STR(b->nodes, pool->slices[i]->node_name, node);
+        if (node)
+            node_dirty(b, node);
+    }
+}
+
 static void rebuild_pool(struct snapshot_builder *b, struct pool_entry *entry)
 {
     const struct pool *old = entry->slot == UINT32_MAX ? NULL : vector_get(&b->v_pools, entry->slot);
-    bool was_global = old && old->is_global;
+    bool was_global = old && old->is_global, was_shared = old && !old->only_node;
     struct pool *pool;
 
     if (!entry->n_slices) {
@@ -806,6 +821,7 @@ static void rebuild_pool(struct snapshot_builder *b, struct pool_entry *entry)
         b->globals_stamp = cache_stamp(b->cache);
     if (pool->is_global != was_global)
         b->pool_set_changed = true;
+    touch_nodes(b, pool, was_shared);
     vector_set(&b->v_pools, entry->slot, pool);
 }
 
@@ -878,7 +894,7 @@ static void sort_nodes(struct snapshot_builder *b)
 }
 
 /* Slots of the node's pools in the order of driver and pool name. */
-static size_t node_pools(struct snapshot_builder *b, const struct node_entry *node, uint32_t **out)
+static size_t node_pools(struct snapshot_builder *b, const struct node_entry *node, uint32_t **out, bool *out_shares)
 {
     struct named_slot *named = mem_array(struct named_slot, node->n_pools + 1);
     size_t n = 0;
@@ -887,6 +903,7 @@ static size_t node_pools(struct snapshot_builder *b, const struct node_entry *no
         const struct pool *pool = vector_get(&b->v_pools, node->pools[i]->slot);
 
         named[n++] = (struct named_slot){pool->driver, pool->name, pool->slot};
+        *out_shares = *out_shares || !pool->only_node;
     }
     qsort(named, n, sizeof(*named), by_names);
     *out = mem_array(uint32_t, n + 1);
@@ -901,6 +918,7 @@ static void rebuild_node(struct snapshot_builder *b, struct node_entry *entry)
     struct arena arena = {0};
     struct node_use use = {0};
     uint32_t *pools;
+    bool shares = false;
     size_t n_pools;
 
     if (!entry->info) {
@@ -918,9 +936,9 @@ static void rebuild_node(struct snapshot_builder *b, struct node_entry *entry)
     }
     for (const struct pod_entry *pod = entry->pods; pod; pod = pod->next)
         node_use_add(&use, &pod->demand, &arena);
-    n_pools = node_pools(b, entry, &pools);
+    n_pools = node_pools(b, entry, &pools, &shares);
     vector_set(&b->v_nodes, entry->slot,
-               node_make(entry->info, pools, n_pools, &use, cache_stamp(b->cache), entry->slot));
+               node_make(entry->info, pools, n_pools, shares, &use, cache_stamp(b->cache), entry->slot));
     free(pools);
     arena_release(&arena);
 }

@@ -41,15 +41,16 @@ struct memo;
 struct memo *cache_memo(struct cache *cache, struct digest question);
 void memo_unref(struct memo *memo);
 
-/* A remembered choice: a pick with the offer's position on the bench, the device itself, and its part of the result, so
- * that an answer known already touches little memory. */
+/* A remembered choice: a pick with the offer's position on the bench, and the device itself. Small, so that an answer
+ * known already touches little memory. */
 struct memo_pick {
     struct pick pick;
+    uint32_t index;     /* of the device in the pool */
+    const char *device; /* its name */
     const struct slice *slice;
     const struct pool *pool;
-    uint32_t index;              /* of the device in the pool */
-    struct device_result result; /* without what comes from the claim */
-    bool pins;                   /* usable on this node only */
+    bool is_share, pins; /* pins: the allocation is usable on this node only */
+    bool is_bare;        /* nothing else of the device shows in the result */
 };
 struct memo_answer {
     enum predict_verdict verdict; /* ALLOCATED or NO_FIT; others are not remembered */
@@ -66,9 +67,9 @@ void memo_put_alike(struct memo *memo, struct digest signature, const struct mem
 
 /* ---- what others remember ---- */
 
-/* Whatever else is remembered per question: found, or made with make(ctx). `ref` counts one more reference and returns its
- * argument, `unref` gives one back. The result carries one reference for the caller. When there are `most` of them all are
- * forgotten. All callers pass the same functions. */
+/* Whatever else is remembered per question: found, or made with make(ctx). `ref` counts one more reference and returns
+ * its argument, `unref` gives one back. The result carries one reference for the caller. When there are `most` of them
+ * all are forgotten. All callers pass the same functions. */
 void *cache_extra(struct cache *cache, struct digest question, size_t most, void *(*make)(void *ctx), void *ctx,
                   void *(*ref)(void *extra), void (*unref)(void *extra));
 

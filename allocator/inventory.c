@@ -325,8 +325,8 @@ static void copy_node_use(struct node *node, const struct node_use *use)
         node_use_add(&node->use, &all, &node->arena);
 }
 
-struct node *node_make(struct node_info *info, const uint32_t *pools, size_t n_pools, const struct node_use *use,
-                       uint64_t stamp, uint32_t slot)
+struct node *node_make(struct node_info *info, const uint32_t *pools, size_t n_pools, bool shares_pools,
+                       const struct node_use *use, uint64_t stamp, uint32_t slot)
 {
     struct node *node = mem_new(struct node);
     uint32_t *slots;
@@ -342,6 +342,7 @@ struct node *node_make(struct node_info *info, const uint32_t *pools, size_t n_p
         memcpy(slots, pools, n_pools * sizeof(*slots));
     node->pools = slots;
     node->n_pools = n_pools;
+    node->shares_pools = shares_pools;
     copy_node_use(node, use);
     return node;
 }

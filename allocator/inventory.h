@@ -115,8 +115,8 @@ struct pool *pool_make(struct slice *const *slices, size_t n_slices, const struc
 /* The same pool with other uses: `use` has n_devices entries, copied. */
 struct pool *pool_with_use(const struct pool *pool, const struct device_use *use, const struct features *features,
                            const struct behaviour *behaviour, uint64_t stamp);
-struct node *node_make(struct node_info *info, const uint32_t *pools, size_t n_pools, const struct node_use *use,
-                       uint64_t stamp, uint32_t slot);
+struct node *node_make(struct node_info *info, const uint32_t *pools, size_t n_pools, bool shares_pools,
+                       const struct node_use *use, uint64_t stamp, uint32_t slot);
 /* Sum demands; the result lives in the arena. */
 void node_use_add(struct node_use *use, const struct pod_demand *demand, struct arena *arena);
 

@@ -283,9 +283,17 @@ static struct snapshot *snapshot_copy(const struct snapshot *old)
     return s;
 }
 
+static void renew_node(struct snapshot *s, const struct node *old, const struct node_use *use)
+{
+    vector_set(&s->nodes, old->slot,
+               node_make((struct node_info *)old->info, old->pools, old->n_pools, old->shares_pools, use,
+                         cache_stamp(s->cache), old->slot));
+}
+
 static void settle_pool(struct snapshot *s, const struct ledger *ledger, uint32_t slot)
 {
     const struct pool *old = snapshot_pool(ledger->snapshot, slot);
+    const struct node *node;
 
     if (!ledger->pools[slot] || !old)
         return;
@@ -293,6 +301,9 @@ static void settle_pool(struct snapshot *s, const struct ledger *ledger, uint32_
         s->globals_stamp = cache_stamp(s->cache);
     vector_set(&s->pools, slot,
                pool_with_use(old, ledger->pools[slot]->use, &s->features, &s->behaviour, cache_stamp(s->cache)));
+    node = old->only_node ? snapshot_find_node(s, old->only_node) : NULL;
+    if (node)
+        renew_node(s, node, &node->use);
 }
 
 static void settle_node(struct snapshot *s, const struct ledger *ledger, uint32_t slot)
@@ -300,9 +311,7 @@ static void settle_node(struct snapshot *s, const struct ledger *ledger, uint32_
     const struct node *old = snapshot_node(ledger->snapshot, slot);
 
     if (ledger->nodes[slot] && old)
-        vector_set(&s->nodes, slot,
-                   node_make((struct node_info *)old->info, old->pools, old->n_pools, &ledger->nodes[slot]->use,
-                             cache_stamp(s->cache), slot));
+        renew_node(s, old, &ledger->nodes[slot]->use);
 }
 
 struct snapshot *ledger_to_snapshot(const struct ledger *ledger)

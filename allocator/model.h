@@ -294,11 +294,12 @@ struct node_use {
 struct node {
     atomic_uint refs;
     struct arena arena;
-    uint64_t stamp;
-    uint32_t slot; /* in the snapshot; stable while the node exists */
+    uint64_t stamp; /* changes with its only_node pools as well */
+    uint32_t slot;  /* in the snapshot; stable while the node exists */
     const struct node_info *info;
     const uint32_t *pools; /* slots of the pools with a slice whose nodeName is this node */
     size_t n_pools;
+    bool shares_pools; /* some of these serve other nodes too, and have to be asked for their own stamp */
     struct node_use use;
 };
 

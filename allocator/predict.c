@@ -13,7 +13,7 @@ static struct digest node_state(const struct snapshot *s, const struct node *nod
     struct digest digest = {0};
 
     digest_add(&digest, node->stamp);
-    for (size_t i = 0; i < node->n_pools; i++)
+    for (size_t i = 0; i < node->n_pools && node->shares_pools; i++)
         digest_add(&digest, snapshot_pool(s, node->pools[i])->stamp);
     digest_add(&digest, s->globals_stamp);
     return digest;

@@ -30,6 +30,12 @@ static void add_consumed(struct shape *shape, const struct ask *ask, const struc
     out->n_consumed = device->n_capacities;
 }
 
+static bool shows_operations(const struct shape *shape)
+{
+    return shape->behaviour->variant == VARIANT_EXPERIMENTAL &&
+           feature_on(shape->features, FEATURE_OPTIONAL_NODE_OPERATIONS);
+}
+
 void pick_describe(const struct shape *shape, const struct bench *bench, const struct pick *pick, struct memo_pick *out)
 {
     const struct behaviour *behaviour = shape->behaviour;
@@ -37,32 +43,53 @@ void pick_describe(const struct shape *shape, const struct bench *bench, const s
     const struct device *device = offer->device;
     const char *name = offer->slice->per_device ? device->node_name : offer->slice->node_name;
 
-    *out = (struct memo_pick){.pick = *pick, .slice = offer->slice, .pool = offer->view->pool, .index = offer->index};
-    out->pins = name || (device->binds_to_node && behaviour->binds_to_node);
-    out->result.driver = offer->slice->driver;
-    out->result.pool = offer->slice->pool;
-    out->result.device = device->name;
-    out->result.is_share = device->multi && feature_on(shape->features, FEATURE_CONSUMABLE_CAPACITY);
-    if (behaviour->binding_and_status) {
-        out->result.binding_conditions = device->binding;
-        out->result.binding_failure_conditions = device->binding_failure;
+    *out = (struct memo_pick){
+        .pick = *pick,
+        .index = offer->index,
+        .device = device->name,
+        .slice = offer->slice,
+        .pool = offer->view->pool,
+        .is_share = device->multi && feature_on(shape->features, FEATURE_CONSUMABLE_CAPACITY),
+        .pins = name || (device->binds_to_node && behaviour->binds_to_node),
+    };
+    out->is_bare = !out->is_share &&
+                   !(behaviour->binding_and_status && (device->binding.n || device->binding_failure.n)) &&
+                   !shows_operations(shape);
+}
+
+/* What else of the device stands in the result. */
+static void add_device_fields(struct shape *shape, const struct memo_pick *pick, const struct ask *ask,
+                              struct arena *arena, struct device_result *out)
+{
+    const struct device *device = pick->pool->devices[pick->index].device;
+
+    if (shape->behaviour->binding_and_status) {
+        out->binding_conditions = device->binding;
+        out->binding_failure_conditions = device->binding_failure;
     }
-    if (behaviour->variant == VARIANT_EXPERIMENTAL && feature_on(shape->features, FEATURE_OPTIONAL_NODE_OPERATIONS))
-        out->result.skip_node_operations = offer->slice->skip_node_operations;
+    if (shows_operations(shape))
+        out->skip_node_operations = pick->slice->skip_node_operations;
+    if (out->is_share)
+        add_consumed(shape, ask, device, arena, out);
 }
 
 static void finish_result(struct shape *shape, const struct memo_pick *pick, const struct ask *ask, const char *name,
                           struct arena *arena, struct device_result *out)
 {
-    *out = pick->result;
-    out->request = name;
-    out->admin_access = ask->ask->admin_access;
+    *out = (struct device_result){
+        .request = name,
+        .driver = pick->slice->driver,
+        .pool = pick->slice->pool,
+        .device = pick->device,
+        .admin_access = ask->ask->admin_access,
+        .is_share = pick->is_share,
+    };
     if (shape->behaviour->copies_tolerations) {
         out->tolerations = ask->ask->tolerations;
         out->n_tolerations = ask->ask->n_tolerations;
     }
-    if (out->is_share)
-        add_consumed(shape, ask, pick->pool->devices[pick->index].device, arena, out);
+    if (!pick->is_bare)
+        add_device_fields(shape, pick, ask, arena, out);
 }
 
 /* ---- 5.2: config ---- */

@@ -100,7 +100,7 @@ void constraint_remove(struct constraint *constraints, size_t i, const char *req
 
 /* ---- result.c ---- */
 
-/* The part of a pick's result that only the device decides, and whether it pins the allocation to its node. */
+/* What an answer needs to know of a pick. */
 void pick_describe(const struct shape *shape, const struct bench *bench, const struct pick *pick,
                    struct memo_pick *out);
 /* The allocations of picks in the order of the search. Returns 0, or -1 with words. */
