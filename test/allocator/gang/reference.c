@@ -23,15 +23,15 @@ struct trial {
     int n_picks;
     bool shared_on[MAX_NODES];
     bool numa_used[8];
-    int gang_model; /* -1: not settled */
-    int zone;       /* -1: any */
-    long *steps;    /* left */
+    int gang_model;                                         /* -1: not settled */
+    int zone;                                               /* -1: any */
+    long *steps;                                            /* left */
     int alternatives[MAX_GROUPS][MAX_CLAIMS][MAX_REQUESTS]; /* -1: free */
 };
 
 static bool next_unit(struct trial *t, int group, int member);
 
-struct place { /* where the search is */
+struct place {               /* where the search is */
     int group, member, node; /* group -1: the shared claim */
     int claim, request, alt, slot, from;
 };
@@ -68,8 +68,8 @@ static bool rule_holds(const struct trial *t, const struct world_claim *claim, i
     if (claim->rule == RULE_NONE || (claim->rule_request >= 0 && claim->rule_request != request))
         return true;
     for (int i = 0; i < t->n_picks; i++) {
-        bool equal = value_of(claim->rule, &t->w->devices[t->picks[i].device]) ==
-                     value_of(claim->rule, &t->w->devices[device]);
+        bool equal =
+            value_of(claim->rule, &t->w->devices[t->picks[i].device]) == value_of(claim->rule, &t->w->devices[device]);
 
         if (claim->rule_request >= 0 && claim->rule_request != t->picks[i].request)
             continue;
@@ -308,8 +308,7 @@ static void count_result(struct tally *t, const struct device_result *result, in
     for (size_t i = 0; device->multi && i < result->n_consumed; i++) {
         int64_t amount = 0;
 
-        if (!quantity_to_int(&result->consumed[i].amount, &amount) ||
-            (t->memory[d] -= (int)(amount >> 30)) < 0)
+        if (!quantity_to_int(&result->consumed[i].amount, &amount) || (t->memory[d] -= (int)(amount >> 30)) < 0)
             t->problem = "more of a capacity than there is";
     }
 }

@@ -1,5 +1,5 @@
-/* Small random clusters and gangs against a plain exhaustive search. The seed of a failing case is printed; GANG_SEED runs
- * that one alone, GANG_CASES sets how many. */
+/* Small random clusters and gangs against a plain exhaustive search. The seed of a failing case is printed; GANG_SEED
+ * runs that one alone, GANG_CASES sets how many. */
 #include "test/support/cmocka.h"
 
 #include <stdio.h>

@@ -101,7 +101,8 @@ struct world world_random(struct rng *rng)
     w.has_shared = once_in(rng, 5);
     if (w.has_shared) {
         w.shared = random_claim(rng, shares);
-        for (int r = 0; r < MAX_REQUESTS; r++) /* what All gives a claim that several nodes reach depends on the order */
+        for (int r = 0; r < MAX_REQUESTS;
+             r++) /* what All gives a claim that several nodes reach depends on the order */
             for (int a = 0; a < MAX_ALTS; a++)
                 w.shared.requests[r].alts[a].all = false;
         for (int g = 0; g < w.n_groups; g++)
@@ -180,13 +181,15 @@ static void add_node(struct snapshot_builder *builder, const struct world *w, in
         parts = parts || w->devices[d].takes;
     }
     snprintf(slice, sizeof(slice), "n%d-devices", n);
-    add_object(builder, slice_json(slice, name, 1 + parts, json_pack("{s:s, s:o}", "nodeName", name, "devices", devices)));
+    add_object(builder,
+               slice_json(slice, name, 1 + parts, json_pack("{s:s, s:o}", "nodeName", name, "devices", devices)));
     for (int s = 0; s < N_SETS; s++)
         json_array_append_new(sets, json_pack("{s:o, s:{s:{s:o}}}", "name", json_sprintf("set-%d", s), "counters",
                                               "units", "value", json_sprintf("%d", w->nodes[n].counters[s])));
     snprintf(slice, sizeof(slice), "n%d-counters", n);
     if (parts)
-        add_object(builder, slice_json(slice, name, 2, json_pack("{s:s, s:O}", "nodeName", name, "sharedCounters", sets)));
+        add_object(builder,
+                   slice_json(slice, name, 2, json_pack("{s:s, s:O}", "nodeName", name, "sharedCounters", sets)));
     json_decref(sets);
 }
 
@@ -212,13 +215,14 @@ static void add_holder(struct snapshot_builder *builder, const struct world *w, 
 
     snprintf(name, sizeof(name), "held%d", d);
     snprintf(device, sizeof(device), "d%d", d);
-    snprintf(pool, sizeof(pool), w->devices[d].node < 0 ? "net%d" : "n%d", w->devices[d].node < 0 ? d : w->devices[d].node);
+    snprintf(pool, sizeof(pool), w->devices[d].node < 0 ? "net%d" : "n%d",
+             w->devices[d].node < 0 ? d : w->devices[d].node);
     add_object(builder,
                json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:{s:[{s:s, s:{s:s}}]}}, s:{s:{s:{s:[{s:s, s:s, s:s, s:s}]}}}}",
                          "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim", "metadata", "name", name,
-                         "namespace", "other", "spec", "devices", "requests", "name", "r", "exactly",
-                         "deviceClassName", "any", "status", "allocation", "devices", "results", "request", "r",
-                         "driver", "d.example", "pool", pool, "device", device));
+                         "namespace", "other", "spec", "devices", "requests", "name", "r", "exactly", "deviceClassName",
+                         "any", "status", "allocation", "devices", "results", "request", "r", "driver", "d.example",
+                         "pool", pool, "device", device));
 }
 
 struct snapshot *world_snapshot(const struct world *w)
@@ -252,15 +256,15 @@ static json_t *ask_json(const struct world_ask *ask, const char *name)
     if (name)
         json_object_set_new(out, "name", json_string(name));
     if (ask->model >= 0)
-        json_object_set_new(
-            out, "selectors",
-            json_pack("[{s:{s:o}}]", "cel", "expression",
-                      json_sprintf("device.attributes[\"d.example\"].model == \"m%d\"", ask->model)));
+        json_object_set_new(out, "selectors",
+                            json_pack("[{s:{s:o}}]", "cel", "expression",
+                                      json_sprintf("device.attributes[\"d.example\"].model == \"m%d\"", ask->model)));
     json_object_set_new(out, "allocationMode", json_string(ask->all ? "All" : "ExactCount"));
     if (!ask->all)
         json_object_set_new(out, "count", json_integer(ask->count));
     if (ask->tolerates)
-        json_object_set_new(out, "tolerations", json_pack("[{s:s, s:s}]", "key", "x.example/bad", "operator", "Exists"));
+        json_object_set_new(out, "tolerations",
+                            json_pack("[{s:s, s:s}]", "key", "x.example/bad", "operator", "Exists"));
     if (ask->memory)
         json_object_set_new(out, "capacity",
                             json_pack("{s:{s:o}}", "requests", "memory", json_sprintf("%dGi", ask->memory)));
@@ -319,10 +323,8 @@ static void fill_group(struct world_question *q, const struct world *w, int g, s
     json_t *pod = pod_json(group);
 
     json_array_append_new(q->objects, pod);
-    *out = (struct gang_group){.name = arena_printf(&q->arena, "g%d", g),
-                               .n_members = (size_t)group->members,
-                               .pod = pod,
-                               .claims = claims};
+    *out = (struct gang_group){
+        .name = arena_printf(&q->arena, "g%d", g), .n_members = (size_t)group->members, .pod = pod, .claims = claims};
     for (int c = 0; c < group->n_claims; c++) {
         json_t *object = json_pack("{s:s, s:s, s:{s:o}, s:{s:o}}", "apiVersion", "resource.k8s.io/v1", "kind",
                                    "ResourceClaimTemplate", "metadata", "name", json_sprintf("t%d-%d", g, c), "spec",
@@ -370,9 +372,9 @@ void world_question_init(struct world_question *q, const struct world *w)
                                  .is_brief = true};
     if (w->has_shared) {
         const json_t **shared = arena_new(&q->arena, const json_t *);
-        json_t *object = json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "resource.k8s.io/v1", "kind",
-                                   "ResourceClaim", "metadata", "name", "shared", "namespace", "lab", "spec",
-                                   claim_spec_json(&w->shared));
+        json_t *object =
+            json_pack("{s:s, s:s, s:{s:s, s:s}, s:o}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim",
+                      "metadata", "name", "shared", "namespace", "lab", "spec", claim_spec_json(&w->shared));
 
         json_array_append_new(q->objects, object);
         *shared = object;
@@ -414,8 +416,9 @@ void world_print(const struct world *w)
     for (int d = 0; d < w->n_devices; d++) {
         const struct world_device *dev = &w->devices[d];
 
-        printf("device d%d node %d zone %d model %d numa %d mem %d%s%s%s", d, dev->node, dev->zone, dev->model, dev->numa,
-               dev->memory, dev->used ? " used" : "", dev->tainted ? " tainted" : "", dev->multi ? " multi" : "");
+        printf("device d%d node %d zone %d model %d numa %d mem %d%s%s%s", d, dev->node, dev->zone, dev->model,
+               dev->numa, dev->memory, dev->used ? " used" : "", dev->tainted ? " tainted" : "",
+               dev->multi ? " multi" : "");
         printf(dev->takes ? " takes %d of set %d\n" : "\n", dev->takes, dev->set);
     }
     for (int g = 0; g < w->n_groups; g++) {

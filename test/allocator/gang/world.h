@@ -1,5 +1,5 @@
-/* test/allocator/gang/world.h - small clusters and gangs as plain numbers: what the tests draw at random, what the reference
- * search reads directly, and what becomes Kubernetes objects for the product. */
+/* test/allocator/gang/world.h - small clusters and gangs as plain numbers: what the tests draw at random, what the
+ * reference search reads directly, and what becomes Kubernetes objects for the product. */
 #ifndef QUEUED_TEST_GANG_WORLD_H
 #define QUEUED_TEST_GANG_WORLD_H
 

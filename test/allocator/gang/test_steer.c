@@ -1,0 +1,140 @@
+/* Steered claims as text: what is created so that kube-scheduler has one choice. */
+#include "test/support/cmocka.h"
+
+#include <string.h>
+
+#include "test/allocator/gang/world.h"
+
+#include "allocator/base/banned.h"
+
+/* Two nodes: n0 with two equal GPUs and one of another model, n1 with one. */
+static struct world two_nodes(void)
+{
+    struct world w = {.n_nodes = 2, .n_devices = 4, .n_groups = 1};
+
+    w.nodes[0] = (struct world_node){.cpu = 8, .counters = {9, 9}};
+    w.nodes[1] = (struct world_node){.cpu = 8, .counters = {9, 9}};
+    for (int d = 0; d < 4; d++)
+        w.devices[d] = (struct world_device){.node = d == 3, .zone = -1, .model = d == 2, .numa = d % 2, .memory = 4};
+    w.groups[0] = (struct world_group){.members = 1, .cpu = 1, .n_claims = 1};
+    w.groups[0].claims[0] = (struct world_claim){.n_requests = 1, .rule_request = -1};
+    w.groups[0].claims[0].requests[0] = (struct world_request){.n_alts = 1, .alts = {{.model = -1, .count = 1}}};
+    return w;
+}
+
+/* The steered spec of the first member's first claim as text, to free. */
+static char *steered_text(const struct world *w)
+{
+    struct snapshot *snapshot = world_snapshot(w);
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+    json_t *spec;
+    char *text;
+
+    world_question_init(&question, w);
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    assert_int_equal(result.verdict, GANG_FITS);
+    spec = steered_claim_spec(snapshot, question.spec.groups[0].claims[0].object,
+                              &result.placement->members[0].claims[0].allocation);
+    text = json_dumps(spec, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(spec);
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(snapshot);
+    return text;
+}
+
+static void expect_words(const struct world *w, const char *const *with, const char *const *without)
+{
+    char *text = steered_text(w);
+
+    for (; *with; with++)
+        if (!strstr(text, *with))
+            fail_msg("%s is not in %s", *with, text);
+    for (; *without; without++)
+        if (strstr(text, *without))
+            fail_msg("%s is in %s", *without, text);
+    free(text);
+}
+
+static void test_steer__narrows_by_an_identifying_attribute(void **state)
+{
+    struct world w = two_nodes();
+
+    (void)state;
+    expect_words(&w,
+                 (const char *[]){"\"name\":\"r0\"", "exactly", "device.driver == \\\"d.example\\\"",
+                                  "has(device.attributes[\\\"d.example\\\"].index)", NULL},
+                 (const char *[]){"firstAvailable", NULL});
+}
+
+static void test_steer__several_devices_are_a_list(void **state)
+{
+    struct world w = two_nodes();
+
+    (void)state;
+    w.groups[0].claims[0].requests[0].alts[0] = (struct world_ask){.model = 0, .count = 2};
+    expect_words(
+        &w, (const char *[]){"\"count\":2", ".index in [0, 1]", "device.attributes[\\\"d.example\\\"].model", NULL},
+        (const char *[]){NULL});
+}
+
+static void test_steer__takes_the_chosen_alternative(void **state)
+{
+    struct world w = two_nodes();
+
+    (void)state;
+    w.groups[0].claims[0].requests[0] =
+        (struct world_request){.n_alts = 2, .alts = {{.model = 1, .count = 2}, {.model = 0, .count = 2}}};
+    expect_words(&w, (const char *[]){"exactly", "\"m0\\\"", NULL},
+                 (const char *[]){"firstAvailable", "\"m1\\\"", NULL});
+}
+
+static void test_steer__mode_all_is_left_alone(void **state)
+{
+    struct world w = two_nodes();
+
+    (void)state;
+    w.groups[0].claims[0].requests[0].alts[0] = (struct world_ask){.model = -1, .all = true};
+    expect_words(&w, (const char *[]){"\"allocationMode\":\"All\"", NULL},
+                 (const char *[]){".index", "count", "selectors", NULL});
+}
+
+static void test_steer__drops_constraints_on_what_is_not_taken(void **state)
+{
+    struct world w = two_nodes();
+
+    (void)state;
+    w.groups[0].claims[0].n_requests = 2;
+    w.groups[0].claims[0].requests[1] = (struct world_request){.n_alts = 1, .alts = {{.model = 1, .count = 1}}};
+    w.groups[0].claims[0].rule = RULE_MATCH_NUMA;
+    w.groups[0].claims[0].rule_request = 0;
+    expect_words(&w, (const char *[]){"\"matchAttribute\":\"d.example/numa\",\"requests\":[\"r0\"]", NULL},
+                 (const char *[]){NULL});
+}
+
+static void test_steer__keeps_tolerations_and_capacity(void **state)
+{
+    struct world w = two_nodes();
+
+    (void)state;
+    w.groups[0].claims[0].requests[0].alts[0] =
+        (struct world_ask){.model = -1, .count = 1, .tolerates = true, .memory = 2};
+    expect_words(&w, (const char *[]){"tolerations", "x.example/bad", "\"memory\":\"2Gi\"", NULL},
+                 (const char *[]){NULL});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steer__narrows_by_an_identifying_attribute),
+        cmocka_unit_test(test_steer__several_devices_are_a_list),
+        cmocka_unit_test(test_steer__takes_the_chosen_alternative),
+        cmocka_unit_test(test_steer__mode_all_is_left_alone),
+        cmocka_unit_test(test_steer__drops_constraints_on_what_is_not_taken),
+        cmocka_unit_test(test_steer__keeps_tolerations_and_capacity),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
