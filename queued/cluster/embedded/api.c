@@ -15,6 +15,7 @@
 #include "allocator/base/banned.h"
 
 #define FINALIZER_FOREGROUND "foregroundDeletion"
+#define MAX_GENERATED_PREFIX 58 /* with the five letters behind it a DNS label, as the API server has it */
 
 void uid_of_number(uint64_t number, char out[40])
 {
@@ -43,7 +44,7 @@ static void complete_name(struct embedded *cluster, json_t *object)
         set_text(metadata, "namespace", "default");
     if (!prefix || field_text(metadata, "name", NULL))
         return;
-    buf_adds(&name, prefix);
+    buf_addf(&name, "%.*s", MAX_GENERATED_PREFIX, prefix);
     for (int i = 0; i < 5; i++, rest /= sizeof(letters) - 1)
         buf_addc(&name, letters[rest % (sizeof(letters) - 1)]);
     set_text(metadata, "name", buf_str(&name));

@@ -158,13 +158,14 @@ static void claim_release(struct entry *claim, json_t *left)
     entry_change(claim, draft);
 }
 
-/* A claim that was generated for a pod goes when the pod has ended. */
+/* A claim that was generated for a pod, from a template or for extended resources, goes when the pod has ended. */
 static bool has_outlived_its_pod(const struct entry *claim)
 {
     const struct entry *pod = claim->n_owners == 1 ? entry_by_uid(claim->cluster, claim->owners[0]) : NULL;
+    const json_t *annotations = field_get(claim->json, "metadata", "annotations", NULL);
 
     return pod && pod->kind->id == KIND_POD && pod_is_finished(pod) &&
-           field_text(claim->json, "metadata", "annotations", ANNOTATION_POD_CLAIM, NULL);
+           (field_text(annotations, ANNOTATION_POD_CLAIM, NULL) || field_text(annotations, ANNOTATION_EXTENDED, NULL));
 }
 
 /* True when it changed the claim, or freed it. */

@@ -141,7 +141,8 @@ bool pod_is_bound(const struct entry *pod);
 void pod_end(struct entry *pod, int exit_code, const char *reason, const char *message, int64_t at_ms);
 void pod_condition(json_t *draft, const char *type, bool is_true, const char *reason, const char *message,
                    int64_t at_ms);
-/* Call for each claim that the pod names; claim is NULL while it does not exist. `entry` is the name in the pod. */
+/* Call for each claim that the pod names, and for that of its extended resources (`name` NULL); claim is NULL while it
+ * does not exist. `name` is the name in the pod. */
 void pod_each_claim(const struct entry *pod, void (*each)(void *ctx, const char *name, struct entry *claim), void *ctx);
 
 /* ---- evictions (evictions.c): NoExecute taints of nodes and devices ---- */
@@ -158,6 +159,13 @@ int64_t eviction_due(const struct entry *pod, const char **reason);
 void schedule_pass(struct embedded *cluster);
 /* Reserve allocated claims for a pod that was bound without the scheduler; false if one is not allocated. */
 bool claims_reserve(struct entry *pod);
+
+/* ---- extended resources (extended.c) ---- */
+
+#define ANNOTATION_EXTENDED "resource.kubernetes.io/extended-resource-claim"
+/* Create the claim with this spec for a pod about to be bound, and note it with the mappings in the pod's status (all
+ * borrowed). NULL when it is refused. */
+struct entry *extended_claim_create(struct entry *pod, json_t *spec, json_t *mappings, struct error *err);
 
 /* ---- disk (disk.c) ---- */
 

@@ -57,11 +57,15 @@ static struct entry *claim_named(const struct entry *pod, const json_t *named)
 
 void pod_each_claim(const struct entry *pod, void (*each)(void *ctx, const char *name, struct entry *claim), void *ctx)
 {
+    const char *extended;
     size_t i;
     json_t *named;
 
     json_array_foreach (field_get(pod->json, "spec", "resourceClaims", NULL), i, named)
         each(ctx, field_text(named, "name", NULL), claim_named(pod, named));
+    extended = field_text(pod->json, "status", "extendedResourceClaimStatus", "resourceClaimName", NULL);
+    if (extended)
+        each(ctx, NULL, entry_find(pod->cluster, KIND_CLAIM, pod->ns, extended));
 }
 
 static void push_claim(void *ctx, const char *name, struct entry *claim)

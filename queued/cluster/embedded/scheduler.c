@@ -38,7 +38,7 @@ struct attempt {
     size_t n_claims, cap_claims;
     const struct claim **asks; /* of those that have no allocation yet */
     struct entry **unallocated;
-    size_t n_asks;
+    size_t n_asks; /* `asks` has room for one more: that of the node's extended resources */
     struct pod_check *check;
     struct reason *reasons; /* why nodes were refused */
     size_t n_reasons, cap_reasons;
@@ -135,7 +135,7 @@ static int64_t score_of(const struct attempt *attempt, const struct prediction *
 {
     int64_t score = 0;
 
-    for (size_t c = 0; c < prediction->n_allocations; c++) {
+    for (size_t c = 0; c < attempt->n_asks; c++) {
         const struct allocation *allocation = &prediction->allocations[c];
 
         for (size_t i = 0; i < allocation->n_results; i++) {
@@ -153,9 +153,12 @@ static int64_t score_of(const struct attempt *attempt, const struct prediction *
 static bool try_devices(struct attempt *attempt, const struct snapshot *snapshot, const char *node)
 {
     struct prediction prediction = {0};
+    size_t n_asks = attempt->n_asks;
     int64_t score;
 
-    predict(snapshot, node, attempt->asks, attempt->n_asks, 0, &attempt->arena, &prediction);
+    attempt->asks[n_asks] = pod_check_extended(attempt->check, node, &attempt->arena);
+    n_asks += attempt->asks[n_asks] != NULL;
+    predict(snapshot, node, attempt->asks, n_asks, 0, &attempt->arena, &prediction);
     switch (prediction.verdict) {
     case PREDICT_ALLOCATED:
         score = score_of(attempt, &prediction);
@@ -283,11 +286,34 @@ static void claim_write(struct entry *claim, const struct entry *pod, const stru
     entry_change(claim, draft);
 }
 
+/* The claim for what devices serve of the pod's extended resources on its node; false if it cannot be made. */
+static bool bind_extended(struct attempt *attempt)
+{
+    struct error err = {0};
+    struct entry *claim;
+    json_t *spec, *mappings;
+
+    if (!pod_check_extended_json(attempt->check, attempt->node, &spec, &mappings))
+        return true;
+    claim = extended_claim_create(attempt->pod, spec, mappings, &err);
+    if (claim)
+        claim_write(claim, attempt->pod, &attempt->prediction.allocations[attempt->n_asks]);
+    else
+        attempt->problem = arena_printf(&attempt->arena, "claim for extended resources: %s", err.text);
+    json_decref(spec);
+    json_decref(mappings);
+    return claim != NULL;
+}
+
 static void bind(struct attempt *attempt)
 {
     struct entry *pod = attempt->pod;
     json_t *draft;
 
+    if (!bind_extended(attempt)) {
+        mark_unschedulable(attempt);
+        return;
+    }
     for (size_t i = 0; i < attempt->n_asks; i++)
         claim_write(attempt->unallocated[i], pod, &attempt->prediction.allocations[i]);
     for (size_t i = 0; i < attempt->n_claims; i++)
