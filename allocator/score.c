@@ -27,6 +27,10 @@
 #define MAX_SHAPES     256
 #define WHOLE          INT64_MAX /* need: all of the device */
 #define PER_CLAIM      32
+/* Increases that differ by less than this share of a device are equal, so that the fullest node decides. Without it
+ * noise in the third decimal scatters pods; in the openb traces 0.015 gained 0.2 to 0.4 % of all GPUs over none, and
+ * more than 0.05 lost it again. */
+#define EQUAL 0.015f
 
 struct selection {
     const struct claim_ask *ask; /* class and selectors */
@@ -416,6 +420,7 @@ static void try_devices(struct scoring *s, uint32_t devices, struct verdict *bes
         }
     }
     increase = fragments_of(s->w, devices ? s->after : facts->shapes, free, cpu, memory) - facts->fragments;
+    increase = (float)(long)(increase / EQUAL + (increase < 0 ? -0.5f : 0.5f)) * EQUAL;
     left = free * 1000 + (float)cpu / 1000;
     if (best->fits && (increase > best->increase || (increase >= best->increase && left >= best->left)))
         return;

@@ -161,6 +161,42 @@ static size_t add_a_device(uint64_t seed, const struct world *w, struct rng *rng
     return first == GANG_FITS && second != GANG_FITS ? complain(seed, "a device more makes it unfit") : 0;
 }
 
+/* What is remembered of nodes changes no answer: a cluster that changes under the same builder and a fresh one agree.
+ */
+static size_t change_a_node(uint64_t seed, const struct world *w, struct rng *rng)
+{
+    struct snapshot_builder *builder = world_builder(w);
+    struct snapshot *snapshot = snapshot_builder_build(builder), *fresh;
+    struct world changed = *w;
+    int node = (int)rng_below(rng, (uint64_t)w->n_nodes);
+    enum gang_verdict warm, cold;
+    const char *problem;
+    bool bind_only;
+    char *warm_text, *cold_text;
+    size_t wrong = 0;
+
+    (void)fit_text(w, snapshot, &warm_text, &problem, &bind_only);
+    free(warm_text);
+    snapshot_unref(snapshot);
+    for (int d = 0; d < w->n_devices; d++)
+        if (changed.devices[d].node == node)
+            changed.devices[d].model = 1 - changed.devices[d].model;
+    changed.nodes[node].cpu += 2;
+    world_put_node(builder, &changed, node);
+    snapshot = snapshot_builder_build(builder);
+    fresh = world_snapshot(&changed);
+    warm = fit_text(&changed, snapshot, &warm_text, &problem, &bind_only);
+    cold = fit_text(&changed, fresh, &cold_text, &problem, &bind_only);
+    if (warm != cold || (warm_text && strcmp(warm_text, cold_text) != 0))
+        wrong = complain(seed, "what was remembered changed the answer");
+    free(warm_text);
+    free(cold_text);
+    snapshot_unref(snapshot);
+    snapshot_unref(fresh);
+    snapshot_builder_free(builder);
+    return wrong;
+}
+
 static void test_gang__agrees_with_plain_search(void **state)
 {
     uint64_t first = setting("GANG_SEED", 1), n = getenv("GANG_SEED") ? 1 : setting("GANG_CASES", CASES);
@@ -175,6 +211,7 @@ static void test_gang__agrees_with_plain_search(void **state)
             world_print(&w);
         tally.wrong += compare_to_reference(seed, &w, &tally);
         tally.wrong += compare_on_empty(seed, &w);
+        tally.wrong += change_a_node(seed, &w, &rng);
         if (w.n_devices < MAX_DEVICES && !wants_all(&w))
             tally.wrong += add_a_device(seed, &w, &rng);
     }

@@ -160,7 +160,7 @@ static void add_object(struct snapshot_builder *builder, json_t *object)
     json_decref(object);
 }
 
-static void add_node(struct snapshot_builder *builder, const struct world *w, int n)
+void world_put_node(struct snapshot_builder *builder, const struct world *w, int n)
 {
     json_t *devices = json_array(), *sets = json_array(), *node;
     char name[16], slice[32];
@@ -225,24 +225,30 @@ static void add_holder(struct snapshot_builder *builder, const struct world *w, 
                          "pool", pool, "device", device));
 }
 
-struct snapshot *world_snapshot(const struct world *w)
+struct snapshot_builder *world_builder(const struct world *w)
 {
     struct features features = features_default(37);
     struct snapshot_builder *builder = snapshot_builder_new(&features, false);
-    struct snapshot *snapshot;
 
     add_object(builder, json_pack("{s:s, s:s, s:{s:s}, s:{s:[{s:{s:s}}]}}", "apiVersion", "resource.k8s.io/v1", "kind",
                                   "DeviceClass", "metadata", "name", "any", "spec", "selectors", "cel", "expression",
                                   "device.driver == \"d.example\""));
     for (int n = 0; n < w->n_nodes; n++)
-        add_node(builder, w, n);
+        world_put_node(builder, w, n);
     for (int d = 0; d < w->n_devices; d++) {
         if (w->devices[d].node < 0)
             add_net_device(builder, w, d);
         if (w->devices[d].used)
             add_holder(builder, w, d);
     }
-    snapshot = snapshot_builder_build(builder);
+    return builder;
+}
+
+struct snapshot *world_snapshot(const struct world *w)
+{
+    struct snapshot_builder *builder = world_builder(w);
+    struct snapshot *snapshot = snapshot_builder_build(builder);
+
     snapshot_builder_free(builder);
     return snapshot;
 }

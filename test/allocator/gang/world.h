@@ -77,6 +77,9 @@ enum world_answer world_fits(const struct world *world);
 
 /* As objects. */
 struct snapshot *world_snapshot(const struct world *world);
+/* The builder behind it, to change a node's objects and build again. */
+struct snapshot_builder *world_builder(const struct world *world);
+void world_put_node(struct snapshot_builder *builder, const struct world *world, int node);
 struct world_question {
     struct arena arena;
     struct gang_spec spec;

@@ -1,0 +1,1 @@
+queued_program(bench-gang bench SOURCES gang.c LIBS allocator)
