@@ -7,6 +7,8 @@
  *   counting    when a request begins, it counts for every position the devices at or behind it that could serve; a
  * slot that cannot get as many as it still needs fails at once. The plain search would walk on to the end of the
  *               devices before it fails, and so meet the first device whose evaluation fails; so does this one.
+ *   sums        when a claim's later requests kept failing, it counts once whether all its requests together want more
+ * devices than could serve any of them; if so, the claim is given up beside the present picks of earlier claims.
  *   symmetry    when taking a device led to failure, then so does taking another one of the same kind at a later
  * position of the same slot: exchanging the two turns every solution behind the second into one behind the first.
  *
@@ -16,9 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/base/bitset.h"
+
 #include "allocator/base/banned.h"
 
 #define MAX_TRIED    48 /* kinds remembered per slot */
+#define MANY_FAILED  64 /* requests, before their claim is looked at as a whole */
 #define FEW_FAILURES 16 /* searches that end within are cheaper without knowing kinds */
 
 /* ---- preparation (4.2) ---- */
@@ -196,6 +201,56 @@ static struct outlook look_ahead(struct search *s, size_t index)
     return (struct outlook){candidates, error};
 }
 
+/* Whether the offer could serve the ask if this claim had no picks yet. */
+static enum chance chance_at_first(struct search *s, size_t index, size_t offer)
+{
+    struct offer_state *state = &s->offers[offer];
+    uint32_t n_busy = state->n_busy;
+    enum chance chance;
+
+    if (n_busy == 1 && bitset_has(state->busy, s->shape->asks[index].claim))
+        state->n_busy = 0;
+    chance = chance_of(s, index, offer);
+    state->n_busy = n_busy;
+    return chance;
+}
+
+/* Only plain requests, and only when nothing can fail to evaluate: then every way through the claim ends in "no". */
+static bool is_hopeless(struct search *s, size_t claim)
+{
+    const struct claim_shape *c = &s->shape->claims[claim];
+    int64_t wanted = 0, there = 0;
+
+    for (size_t i = 0; i < c->n_requests; i++) {
+        const struct ask *ask = &s->shape->asks[c->requests[i].first_ask];
+
+        if (c->requests[i].is_list || !c->requests[i].n_asks || ask->ask->mode != MODE_EXACT_COUNT ||
+            ask->ask->admin_access)
+            return false;
+        wanted += s->asks[c->requests[i].first_ask].need;
+    }
+    for (size_t offer = 0; offer < s->bench->n_offers; offer++) {
+        bool serves = false;
+
+        for (size_t i = 0; i < c->n_requests; i++) {
+            enum chance chance = chance_at_first(s, c->requests[i].first_ask, offer);
+
+            if (chance == CHANCE_ERROR || (chance == CHANCE_YES && s->offers[offer].multi))
+                return false;
+            serves = serves || chance == CHANCE_YES;
+        }
+        there += serves;
+    }
+    return there < wanted;
+}
+
+/* A request found nothing: time to look at its claim as a whole? */
+static void note_exhausted(struct search *s, size_t claim)
+{
+    if (s->fast && ++s->n_exhausted == MANY_FAILED && is_hopeless(s, claim))
+        s->hopeless = claim;
+}
+
 /* ---- symmetry ---- */
 
 static int by_digest(const void *x, const void *y)
@@ -279,8 +334,12 @@ static enum step search_step(struct search *s, const struct place *at);
 
 static enum step next_claim(struct search *s, const struct place *at)
 {
-    enum step step = search_step(s, &(struct place){.claim = at->claim + 1});
+    enum step step;
 
+    s->n_exhausted = 0;
+    step = search_step(s, &(struct place){.claim = at->claim + 1});
+    s->n_exhausted = 0;
+    s->hopeless = SIZE_MAX;
     return step == STEP_TOO_MANY ? STEP_FAIL : step;
 }
 
@@ -396,6 +455,8 @@ static enum step count_slot(struct search *s, const struct place *at, size_t ind
         step = try_offer(s, at, index, i, outlook, &was_tried);
         if (step != STEP_FAIL)
             return step;
+        if (s->hopeless == at->claim)
+            return STEP_FAIL;
         if (was_tried)
             note_failure(s, &tried, offer);
     }
@@ -409,10 +470,14 @@ static enum step count_request(struct search *s, const struct place *at, size_t 
     struct outlook outlook;
     enum step step;
 
-    if (!s->fast || s->behaviour->permutations || s->asks[index].need < 2)
-        return count_slot(s, at, index, NULL);
-    outlook = look_ahead(s, index);
-    step = count_slot(s, at, index, &outlook);
+    if (!s->fast || s->behaviour->permutations || s->asks[index].need < 2) {
+        step = count_slot(s, at, index, NULL);
+    } else {
+        outlook = look_ahead(s, index);
+        step = count_slot(s, at, index, &outlook);
+    }
+    if (step == STEP_FAIL)
+        note_exhausted(s, at->claim);
     if (step != STEP_OK)
         arena_rewind(&s->scratch, mark);
     return step;
@@ -563,6 +628,7 @@ void search_run(struct shape *shape, const struct bench *bench, const struct led
         .arena = arena,
         .consumable = feature_on(shape->features, FEATURE_CONSUMABLE_CAPACITY),
         .max_steps = options->max_steps ? options->max_steps : SEARCH_DEFAULT_STEPS,
+        .hopeless = SIZE_MAX,
     };
     enum step step;
 

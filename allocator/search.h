@@ -24,11 +24,11 @@ struct bank_access {
 struct offer_state {
     const struct device_use *use;
     struct bank_access *access; /* NULL: consumes no counters */
-    uint32_t position;       /* in the view, for its counters */
-    uint32_t n_busy;         /* picks in this call, when not multi */
-    uint32_t n_taking;       /* picks in this call, when multi */
-    struct quantity *taking; /* one per capacity; NULL until first taken */
-    uint64_t *busy;          /* bitset over claims; NULL until first taken */
+    uint32_t position;          /* in the view, for its counters */
+    uint32_t n_busy;            /* picks in this call, when not multi */
+    uint32_t n_taking;          /* picks in this call, when multi */
+    struct quantity *taking;    /* one per capacity; NULL until first taken */
+    uint64_t *busy;             /* bitset over claims; NULL until first taken */
     bool multi;
 };
 
@@ -62,6 +62,8 @@ struct search {
     struct arena scratch; /* of the picks, given back as they are undone */
     bool fast, consumable;
     uint64_t steps, max_steps, n_failures;
+    uint32_t n_exhausted; /* requests of the current claim that found nothing */
+    size_t hopeless; /* the claim that cannot be served beside the picks of those before it; SIZE_MAX: none known */
     const char *message;
     struct offer_state *offers;
     struct bank_access *accesses; /* one per view with counters */

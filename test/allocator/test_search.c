@@ -78,6 +78,9 @@ static const struct hopeless_case {
     {"20 of 16", CLAIM("requests: [" REQUEST("r", ", count: 20") "]")},
     {"10 and 10 of 16", CLAIM("requests: [" REQUEST("r", ", count: 10") ", " REQUEST("s", ", count: 10") "]")},
     {"9 of one half", CLAIM("requests: [" REQUEST("r", ", count: 9") "], constraints: [{matchAttribute: d.x/half}]")},
+    {"8 and 9 of 16 that all differ",
+     CLAIM("requests: [" REQUEST("r", ", count: 8") ", " REQUEST("s", ", count: 9") "], constraints: "
+                                                                                    "[{distinctAttribute: d.x/uuid}]")},
     {"17 or 18", CLAIM("requests: [{name: r, firstAvailable: [{name: a, deviceClassName: c, count: 17}, {name: b, "
                        "deviceClassName: c, count: 18}]}]")},
 };
