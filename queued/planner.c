@@ -59,6 +59,7 @@ static void add_pending(struct core *core, struct planner_round *round, struct p
         .last_failure = job->failures ? arena_strdup(&round->arena, job->reason) : NULL,
         .waits_for = waiting_for(core, job, &round->arena),
         .spec = &job->blueprint->spec,
+        .twin = job->blueprint->twin,
     };
     round->blueprints[n] = blueprint_ref(job->blueprint);
     round->versions[n] = job->version;

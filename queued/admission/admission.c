@@ -20,6 +20,14 @@
 
 #include "allocator/base/banned.h"
 
+/* A search that found nothing. Within a round devices and quota only become fewer, so whoever asks for the same in the
+ * same queue would find nothing either. */
+struct failure {
+    uint64_t twin;
+    size_t queue;
+    const struct plan_outcome *outcome;
+};
+
 struct round {
     const struct plan_input *input;
     struct plan *plan;
@@ -27,6 +35,8 @@ struct round {
     struct order order;
     const struct snapshot *snapshot; /* with everything admitted so far */
     size_t max_tries;
+    struct failure *failures; /* open addressing by twin; n_slots is a power of two, more than twice what is in it */
+    size_t n_slots;
 };
 
 static const struct plan_job *job_of(const struct round *round, const struct plan_outcome *outcome)
@@ -73,6 +83,36 @@ static bool gate_delay(struct round *round, struct plan_outcome *outcome)
     return waits(outcome, LAYER_LAUNCH,
                  arena_printf(&round->plan->arena, "%s; the next one is tried in %lld s",
                               failure ? failure : "the last launch failed", (long long)((left_ms + 999) / 1000)));
+}
+
+/* The slot of a twin in a queue: filled, or where it belongs. */
+static struct failure *slot_of(const struct round *round, uint64_t twin, size_t queue)
+{
+    size_t at = (size_t)(twin + queue * 0x9e3779b9u) & (round->n_slots - 1);
+
+    while (round->failures[at].outcome && (round->failures[at].twin != twin || round->failures[at].queue != queue))
+        at = (at + 1) & (round->n_slots - 1);
+    return &round->failures[at];
+}
+
+static bool gate_twin(struct round *round, struct plan_outcome *outcome)
+{
+    const struct plan_job *job = job_of(round, outcome);
+    const struct failure *failure = job->twin ? slot_of(round, job->twin, job->queue) : NULL;
+
+    if (!failure || !failure->outcome)
+        return false;
+    outcome->explanation = json_incref(failure->outcome->explanation);
+    outcome->is_never = failure->outcome->is_never;
+    return waits(outcome, failure->outcome->layer, failure->outcome->reason);
+}
+
+static void remember_failure(struct round *round, const struct plan_outcome *outcome)
+{
+    const struct plan_job *job = job_of(round, outcome);
+
+    if (job->twin)
+        *slot_of(round, job->twin, job->queue) = (struct failure){job->twin, job->queue, outcome};
 }
 
 static bool gate_tries(struct round *round, struct plan_outcome *outcome)
@@ -269,11 +309,12 @@ static bool gate_devices(struct round *round, struct plan_outcome *outcome)
         }
         refuse_shape(round, outcome, shape, &attempt);
     }
+    remember_failure(round, outcome);
     return true;
 }
 
 static bool (*const gates[])(struct round *round, struct plan_outcome *outcome) = {
-    gate_queue, gate_dependency, gate_delay, gate_tries, gate_devices,
+    gate_queue, gate_dependency, gate_delay, gate_twin, gate_tries, gate_devices,
 };
 
 /* ---- the round ---- */
@@ -302,6 +343,9 @@ void admission_plan(const struct plan_input *input, struct plan *plan)
     *plan = (struct plan){0};
     round.max_tries = input->max_tries ? input->max_tries : PLAN_DEFAULT_TRIES;
     plan->outcomes = arena_array(&plan->arena, struct plan_outcome, input->n_pending);
+    for (round.n_slots = 2; round.n_slots < 2 * input->n_pending + 2;)
+        round.n_slots *= 2;
+    round.failures = arena_array(&plan->arena, struct failure, round.n_slots);
     tree_init(&round.tree, input, &plan->arena);
     order_init(&round.order, &round.tree, &plan->arena);
     while ((job = order_next(&round.order)) != PLAN_ROOT) {

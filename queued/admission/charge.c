@@ -101,6 +101,7 @@ int64_t resource_total(const struct plan_resource *resource, const struct snapsh
 
     if (resource->kind == RESOURCE_DEVICES)
         return snapshot_capacity(snapshot, resource->matcher, resource->capacity);
-    json_array_foreach(nodes, i, node) total = plus(total, 1, node_amount(node, names[resource->kind]));
+    json_array_foreach (nodes, i, node)
+        total = plus(total, 1, node_amount(node, names[resource->kind]));
     return total;
 }

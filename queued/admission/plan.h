@@ -58,6 +58,8 @@ struct plan_job {
     const char *last_failure; /* why the last launch failed, or NULL */
     const char *waits_for;    /* "job prepare (12), which is Running", or NULL */
     const struct job_spec *spec;
+    uint64_t
+        twin; /* equal for jobs that ask for exactly the same (namespace, shapes, claims, constraints); 0: not known */
 };
 
 struct plan_running { /* a job with a live attempt */

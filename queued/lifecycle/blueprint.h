@@ -5,6 +5,8 @@
 #ifndef QUEUED_LIFECYCLE_BLUEPRINT_H
 #define QUEUED_LIFECYCLE_BLUEPRINT_H
 
+#include <stdint.h>
+
 #include <jansson.h>
 
 #include "allocator/base/error.h"
@@ -15,6 +17,7 @@ struct blueprint {
     struct arena arena;
     json_t *gangjob; /* never changed after parsing */
     struct job_spec spec;
+    uint64_t twin; /* equal for jobs that ask for exactly the same: see plan_job */
 };
 
 /* Takes a reference to gangjob. Returns 0, or -1 with the field at fault. */

@@ -152,8 +152,9 @@ static struct snapshot *snapshot_of_cluster(void)
     struct error err = {0};
     size_t i;
 
-    json_array_foreach(documents, i, document) if (snapshot_builder_put(builder, document, &err) < 0)
-        fail_msg("%s: %s", err.field, err.text);
+    json_array_foreach (documents, i, document)
+        if (snapshot_builder_put(builder, document, &err) < 0)
+            fail_msg("%s: %s", err.field, err.text);
     json_decref(documents);
     return snapshot_builder_build(builder);
 }
@@ -422,11 +423,35 @@ static void test_admission__a_round_tries_no_more_than_it_may(void **state)
     release(&b);
 }
 
+static void test_admission__twins_of_a_failure_are_not_searched_for_again(void **state)
+{
+    struct built b;
+    struct plan plan;
+
+    (void)state;
+    build(&cases[1], &b);
+    b.jobs[1].spec = b.jobs[0].spec; /* three h each: the second finds nothing, and the third is the same */
+    b.jobs[2] = b.jobs[1];
+    b.jobs[2].id = 3;
+    b.input.n_pending = 3;
+    for (size_t i = 0; i < 3; i++)
+        b.jobs[i].twin = 7;
+    admission_plan(&b.input, &plan);
+    assert_int_equal(plan.n_admitted, 1);
+    assert_int_equal(plan.n_tries, 2);
+    assert_string_equal(plan.outcomes[2].reason, plan.outcomes[1].reason);
+    assert_int_equal(plan.outcomes[2].position, 2);
+    plan_release(&plan);
+    b.input.n_pending = 2;
+    release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission__equal_inputs_give_byte_equal_plans),
         cmocka_unit_test(test_admission__a_round_tries_no_more_than_it_may),
+        cmocka_unit_test(test_admission__twins_of_a_failure_are_not_searched_for_again),
     };
 
     return RUN_TABLE(test_admission__round, cases) + cmocka_run_group_tests(tests, NULL, NULL);
