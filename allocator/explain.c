@@ -11,6 +11,7 @@
 
 #include "allocator/base/banned.h"
 
+#define BRIEF_NODES      256 /* more are not counted in a brief explanation */
 #define MAX_HOLDERS      5
 #define PROBES_PER_CLAIM 32
 
@@ -58,8 +59,7 @@ static void count_reason(json_t *reasons, const char *text, const char *node)
     json_t *one;
     size_t i;
 
-    json_array_foreach(reasons, i, one)
-    {
+    json_array_foreach (reasons, i, one) {
         if (strcmp(json_string_value(json_object_get(one, "reason")), text) == 0) {
             json_object_set_new(one, "nodes", json_integer(json_integer_value(json_object_get(one, "nodes")) + 1));
             return;
@@ -259,8 +259,7 @@ static void note_pools(struct counting *c, const struct bench *bench)
 
         if (view->status == POOL_USABLE)
             continue;
-        json_array_foreach(c->pools, i, one)
-        {
+        json_array_foreach (c->pools, i, one) {
             known = known || strcmp(json_string_value(json_object_get(one, "pool")), view->pool->name) == 0;
         }
         if (!known)
@@ -412,10 +411,18 @@ static json_t *explain_requests(struct gang *gang, const struct gang_kind *kind,
 static size_t fit_alone(struct gang *gang, const struct gang_kind *kind)
 {
     struct gang_choice free_choice = {0};
-    struct gang_survey *survey = gang_survey(gang, &free_choice);
+    struct gang_survey *survey;
 
+    if (gang->n_kinds == 1 && kind->n_members == 1 && gang->spec->n_constraints == 0)
+        return 0; /* or it would not be explained */
+    survey = gang_survey(gang, &free_choice);
     gang->steps = gang->budget;
     return gang_most_alone(gang, survey, (size_t)(kind - gang->kinds));
+}
+
+static bool counts(const struct gang *gang)
+{
+    return !gang->spec->is_brief || snapshot_n_nodes(gang->snapshot) <= BRIEF_NODES;
 }
 
 static json_t *explain_group(struct gang *gang, size_t g)
@@ -428,8 +435,10 @@ static json_t *explain_group(struct gang *gang, size_t g)
 
     if (!gang->refusal)
         json_object_set_new(out, "fit", json_integer((json_int_t)fit_alone(gang, kind)));
-    explain_nodes(gang, kind, out);
-    json_object_set_new(out, "requests", gang->refusal ? json_array() : explain_requests(gang, kind, group, pools));
+    if (counts(gang)) {
+        explain_nodes(gang, kind, out);
+        json_object_set_new(out, "requests", gang->refusal ? json_array() : explain_requests(gang, kind, group, pools));
+    }
     if (json_array_size(pools) > 0)
         json_object_set(out, "unusablePools", pools);
     json_decref(pools);
@@ -472,8 +481,7 @@ static const json_t *scarcest_request(const json_t *group)
     json_t *one;
     size_t i;
 
-    json_array_foreach(json_object_get(group, "requests"), i, one)
-    {
+    json_array_foreach (json_object_get(group, "requests"), i, one) {
         if (!worst ||
             json_integer_value(json_object_get(one, "free")) < json_integer_value(json_object_get(worst, "free")))
             worst = one;
@@ -499,8 +507,7 @@ static const json_t *worst_group(const json_t *groups)
     json_t *one;
     size_t i;
 
-    json_array_foreach(groups, i, one)
-    {
+    json_array_foreach (groups, i, one) {
         json_int_t missing =
             json_integer_value(json_object_get(one, "members")) - json_integer_value(json_object_get(one, "fit"));
 

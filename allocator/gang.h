@@ -84,8 +84,9 @@ struct gang_spec {
     const struct device_matcher *const *excluded;
     size_t n_excluded;
     int64_t now_ms; /* of the planning round, for expectations in the explanation only */
-    /* The explanation counts nodes and devices but does not search for what would make the gang fit ("blocking" then
-     * holds what the counts show, "hints" is empty). For planning rounds, where nobody may ever read it. */
+    /* For planning rounds, where nobody may ever read it: the explanation does not try what would make the gang fit
+     * ("blocking" and "hints" are empty), and on clusters of more than 256 nodes it does not count nodes and devices
+     * either. */
     bool is_brief;
 };
 
