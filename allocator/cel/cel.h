@@ -38,7 +38,8 @@ struct cel_problem {
 struct cel_expr;
 
 /* Compile `text` for the environment of DRA as kube-scheduler does (stored expressions).
- * Returns 0 and an expression to cel_expr_free(), or -1 with `problem` filled (may be NULL). Any bytes are safe input. */
+ * Returns 0 and an expression to cel_expr_free(), or -1 with `problem` filled (may be NULL). Any bytes are safe input.
+ */
 MUST_CHECK int cel_compile(struct str text, const struct cel_options *options, struct cel_expr **out,
                            struct cel_problem *problem);
 void cel_expr_free(struct cel_expr *expr);
@@ -104,9 +105,9 @@ enum cel_outcome { CEL_FALSE, CEL_TRUE, CEL_ERROR };
 
 struct cel_result {
     enum cel_outcome outcome;
-    uint64_t cost;         /* spent, also by a failed evaluation */
-    bool cost_is_certain;  /* false where the real cost depends on the order of a map */
-    const char *message;   /* for CEL_ERROR, in the scratch arena; else NULL */
+    uint64_t cost;        /* spent, also by a failed evaluation */
+    bool cost_is_certain; /* false where the real cost depends on the order of a map */
+    const char *message;  /* for CEL_ERROR, in the scratch arena; else NULL */
 };
 
 /* Evaluate on one device. `scratch` is rewound to where it stood, but for the message of an error; in the steady state

@@ -790,3 +790,13 @@ void cel_eval_begin(struct cel_eval *e, struct arena *arena, size_t n_slots, siz
         memset(e->inline_live, 0, n_ids * sizeof(*e->live));
     }
 }
+
+void cel_eval_again(struct cel_eval *e)
+{
+    while (e->n_stack)
+        e->live[e->stack[--e->n_stack].id] = 0;
+    e->arena_start = e->arena->bytes;
+    e->cost = e->work = 0;
+    e->fatal = e->is_uncertain = e->is_unwatched = false;
+    e->fatal_words = NULL;
+}

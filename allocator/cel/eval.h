@@ -167,6 +167,8 @@ struct cel_eval {
 
 /* Prepare `e` for one run; the arena is borrowed. */
 void cel_eval_begin(struct cel_eval *e, struct arena *arena, size_t n_slots, size_t n_ids, uint64_t limit);
+/* The same for a further run with what the first prepared: what it takes does not depend on n_ids. */
+void cel_eval_again(struct cel_eval *e);
 struct cel_value cel_eval_node(struct cel_eval *e, const struct cel_node *node);
 /* A path as the real implementation resolves it, without the charge of a node. False: *out is an error. */
 bool cel_eval_path(struct cel_eval *e, const struct cel_path *path, struct cel_value *out);

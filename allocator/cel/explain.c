@@ -21,6 +21,7 @@
 struct explainer {
     const struct cel_expr *expr;
     const struct cel_device *device;
+    struct cel_eval *eval; /* for the values of parts, or NULL */
     const struct token *tokens;
     size_t n_tokens;
     struct arena *arena;
@@ -102,24 +103,31 @@ static struct str text_of(const struct explainer *x, uint32_t id)
 
 /* ---- values ---- */
 
+static struct cel_eval *begin(struct explainer *x)
+{
+    if (x->eval) {
+        cel_eval_again(x->eval);
+        return x->eval;
+    }
+    x->eval = arena_new(x->arena, struct cel_eval);
+    cel_eval_begin(x->eval, x->arena, x->expr->program.n_slots, x->expr->program.n_ids,
+                   x->expr->options.max_cost ? x->expr->options.max_cost : CEL_MAX_COST);
+    x->eval->device = x->device;
+    return x->eval;
+}
+
 static struct cel_value value_of(struct explainer *x, const struct cel_node *node)
 {
-    struct cel_eval *e = arena_new(x->arena, struct cel_eval);
-    struct cel_value v;
+    struct cel_eval *e = begin(x);
+    struct cel_value v = cel_eval_node(e, node);
 
-    cel_eval_begin(e, x->arena, x->expr->program.n_slots, x->expr->program.n_ids,
-                   x->expr->options.max_cost ? x->expr->options.max_cost : CEL_MAX_COST);
-    e->device = x->device;
-    v = cel_eval_node(e, node);
     return e->fatal ? cel_error(e->fatal_words) : v;
 }
 
 static bool path_value(struct explainer *x, const struct cel_path *path, struct cel_value *out)
 {
-    struct cel_eval *e = arena_new(x->arena, struct cel_eval);
+    struct cel_eval *e = begin(x);
 
-    cel_eval_begin(e, x->arena, x->expr->program.n_slots, x->expr->program.n_ids, CEL_MAX_COST);
-    e->device = x->device;
     return cel_eval_path(e, path, out) && !e->fatal;
 }
 

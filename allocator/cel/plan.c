@@ -24,7 +24,8 @@ struct planner {
     struct arena *arena;
     struct cel_diagnosis *d;
     struct cel_program *program;
-    struct scope *scopes; /* the innermost last */
+    struct cel_eval *eval; /* for constants, or NULL */
+    struct scope *scopes;  /* the innermost last */
     size_t n_scopes, cap_scopes;
     size_t hidden; /* scopes that the qualifiers of an outer path do not see */
     size_t cap_regexes;
@@ -291,10 +292,13 @@ static struct cel_node *plan_choice(struct planner *p, const struct ast *ast, st
 /* The value of a node that needs no variables. */
 static struct cel_value compute(struct planner *p, const struct cel_node *node)
 {
-    struct cel_eval *e = arena_new(p->arena, struct cel_eval);
-
-    cel_eval_begin(e, p->arena, 0, p->program->n_ids, UINT64_MAX);
-    return cel_eval_node(e, node);
+    if (p->eval) {
+        cel_eval_again(p->eval);
+    } else {
+        p->eval = arena_new(p->arena, struct cel_eval);
+        cel_eval_begin(p->eval, p->arena, 0, p->program->n_ids, UINT64_MAX);
+    }
+    return cel_eval_node(p->eval, node);
 }
 
 static bool are_const(struct cel_node *const *args, size_t n)

@@ -1,6 +1,7 @@
 /* What is refused, and where the problem is shown. */
 #include <string.h>
 
+#include "allocator/cel/internal.h"
 #include "test/support/cmocka.h"
 
 #include "test/cel/fixture.h"
@@ -144,6 +145,20 @@ static void test_compile__types_that_explode_are_refused(void **state)
     assert_non_null(strstr(fixture_refused_for(0, (struct str){text.data, text.len}).text, "too complex"));
 }
 
+/* Ten thousand constants are computed one after the other; none may take memory for all of them. */
+static void test_compile__memory_grows_with_the_text_only(void **state)
+{
+    BUF text = {0};
+    CLEANUP(cel_expr) *expr = NULL;
+
+    (void)state;
+    buf_adds(&text, "false");
+    for (int i = 0; i < 3000; i++)
+        buf_adds(&text, " || [] == [[]]");
+    assert_int_equal(cel_compile((struct str){text.data, text.len}, NULL, &expr, NULL), 0);
+    assert_true(expr->arena.bytes < 16u << 20);
+}
+
 static void test_compile__any_bytes_are_safe(void **state)
 {
     (void)state;
@@ -204,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_compile__chains_of_logic_are_unlimited),
         cmocka_unit_test(test_compile__growth_of_macros_is_bounded),
         cmocka_unit_test(test_compile__types_that_explode_are_refused),
+        cmocka_unit_test(test_compile__memory_grows_with_the_text_only),
         cmocka_unit_test(test_compile__any_bytes_are_safe),
         cmocka_unit_test(test_compile__list_attributes_gate_of_1_36),
         cmocka_unit_test(test_compile__estimate_of_a_harmless_looking_one),
