@@ -325,15 +325,44 @@ struct snapshot *ledger_to_snapshot(const struct ledger *ledger)
     return s;
 }
 
+/* Whether this is where an existing claim is shown first. The first members of the groups show all there are. */
+static bool is_first_shown(const struct placement *placement, size_t member, size_t claim)
+{
+    const struct device_result *results = placement->members[member].claims[claim].allocation.results;
+
+    if (placement->members[member].index != 0)
+        return false;
+    for (size_t i = 0; i <= member; i++)
+        for (size_t k = 0; k < placement->members[i].n_claims && placement->members[i].index == 0; k++)
+            if (placement->members[i].claims[k].source == GANG_CLAIM_EXISTING &&
+                placement->members[i].claims[k].allocation.results == results)
+                return i == member && k == claim;
+    return false;
+}
+
+const struct allocation *placed_claim_takes(const struct placement *placement, size_t member, size_t claim)
+{
+    const struct placed_claim *placed = &placement->members[member].claims[claim];
+
+    if (placed->source == GANG_CLAIM_SHARED || placed->allocation.n_results == 0)
+        return NULL;
+    if (placed->source == GANG_CLAIM_EXISTING && !is_first_shown(placement, member, claim))
+        return NULL;
+    return &placed->allocation;
+}
+
 void ledger_place(struct ledger *ledger, const struct placement *placement)
 {
     for (size_t i = 0; i < placement->n_members; i++) {
         const struct placed_member *member = &placement->members[i];
         const struct node *node = snapshot_find_node(ledger->snapshot, member->node);
 
-        for (size_t k = 0; k < member->n_claims; k++)
-            if (member->claims[k].source == GANG_CLAIM_OWN)
-                ledger_take(ledger, &member->claims[k].allocation);
+        for (size_t k = 0; k < member->n_claims; k++) {
+            const struct allocation *allocation = placed_claim_takes(placement, i, k);
+
+            if (allocation)
+                ledger_take(ledger, allocation);
+        }
         if (node && member->group < placement->n_demands && placement->demands[member->group])
             ledger_add_pod(ledger, node, placement->demands[member->group]);
     }

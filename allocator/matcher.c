@@ -228,13 +228,13 @@ int64_t placement_charge(const struct snapshot *snapshot, const struct placement
     int64_t sum = 0;
 
     matching_init(&m, snapshot, matcher);
-    for (size_t i = 0; i < placement->n_members; i++) {
-        const struct placed_member *member = &placement->members[i];
+    for (size_t i = 0; i < placement->n_members; i++)
+        for (size_t k = 0; k < placement->members[i].n_claims; k++) {
+            const struct allocation *allocation = placed_claim_takes(placement, i, k);
 
-        for (size_t k = 0; k < member->n_claims; k++)
-            if (member->claims[k].source == GANG_CLAIM_OWN)
-                sum = add_up(sum, charge_allocation(snapshot, &m, &member->claims[k].allocation, capacity));
-    }
+            if (allocation)
+                sum = add_up(sum, charge_allocation(snapshot, &m, allocation, capacity));
+        }
     for (size_t i = 0; i < placement->n_shared; i++)
         sum = add_up(sum, charge_allocation(snapshot, &m, &placement->shared[i], capacity));
     matching_release(&m);

@@ -475,6 +475,9 @@ void ledger_rollback(struct ledger *ledger, size_t mark);
 void ledger_empty(struct ledger *ledger);
 /* Take the devices of an allocation (admin access takes nothing). */
 void ledger_take(struct ledger *ledger, const struct allocation *allocation);
+/* What one claim of a member takes: NULL for a shared claim (that is in placement->shared), and for an existing one
+ * that another member shows as well and came first. */
+const struct allocation *placed_claim_takes(const struct placement *placement, size_t member, size_t claim);
 /* Take all devices and pods of a placement. */
 void ledger_place(struct ledger *ledger, const struct placement *placement);
 /* The snapshot with what the ledger says; one reference for the caller. */

@@ -48,8 +48,11 @@ static struct device_result read_result(const json_t *result, struct arena *aren
 
 static struct placed_claim read_claim(const struct launch_object *claim, struct arena *arena)
 {
-    const json_t *allocation = json_object_get(json_object_get(claim->observed, "status"), "allocation"), *result;
-    const json_t *list = json_object_get(json_object_get(allocation, "devices"), "results");
+    /* of a claim that others make, what was planned is all that is known */
+    const json_t *allocation = claim->rank == RANK_ASSUMED
+                                   ? claim->planned
+                                   : json_object_get(json_object_get(claim->observed, "status"), "allocation");
+    const json_t *list = json_object_get(json_object_get(allocation, "devices"), "results"), *result;
     struct device_result *results = arena_array(arena, struct device_result, json_array_size(list));
     size_t i;
 
@@ -67,7 +70,7 @@ static struct placement placement_now(const struct attempt *attempt, struct aren
 
     member->claims = claims;
     for (size_t i = 0; i < attempt->n_objects; i++)
-        if (attempt->objects[i].rank == RANK_CLAIM)
+        if (attempt->objects[i].rank == RANK_CLAIM || attempt->objects[i].rank == RANK_ASSUMED)
             claims[member->n_claims++] = read_claim(&attempt->objects[i], arena);
     return (struct placement){.members = member, .n_members = 1};
 }

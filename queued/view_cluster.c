@@ -8,8 +8,36 @@
 struct device_list {
     const struct core *core;
     const struct snapshot *snapshot;
+    json_t *extended; /* "namespace/name" of claims that the scheduler made for members of jobs: the job's id */
     json_t *items;
 };
+
+static void note_extended(json_t *extended, const struct job *job)
+{
+    for (size_t i = 0; i < job->live->n_objects; i++) {
+        const struct launch_object *pod = &job->live->objects[i];
+        const json_t *status = json_object_get(json_object_get(pod->observed, "status"), "extendedResourceClaimStatus");
+        const char *claim = json_string_value(json_object_get(status, "resourceClaimName"));
+        BUF key = {0};
+
+        if (!claim)
+            continue;
+        buf_addf(&key, "%s/%s", pod->ns, claim);
+        json_object_set_new(extended, buf_str(&key), json_integer(job->id));
+    }
+}
+
+/* kube-scheduler puts none of our labels on them. New reference. */
+static json_t *extended_claims(const struct core *core)
+{
+    const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
+    json_t *extended = json_object();
+
+    for (size_t i = 0; i < jobs->n; i++)
+        if (jobs->items[i]->live)
+            note_extended(extended, jobs->items[i]);
+    return extended;
+}
 
 /* The label is text that anybody could have written: a number, or nobody's. */
 static json_t *job_of_label(const char *label)
@@ -27,7 +55,10 @@ static void add_device(void *ctx, const struct device_view *device)
                              "pool", device->pool, "name", device->name, "state", device->state, "claim", device->claim,
                              "job", job_of_label(device->pod_job));
     json_t *more = snapshot_device_json(list->snapshot, device->driver, device->pool, device->name);
+    json_t *job = device->claim ? json_object_get(list->extended, device->claim) : NULL;
 
+    if (job)
+        json_object_set(view, "job", job);
     json_object_update_missing(view, more);
     json_decref(more);
     json_array_append_new(list->items, view);
@@ -42,8 +73,10 @@ json_t *core_devices(struct core *core, const struct caller *caller, struct erro
         return NULL;
     snapshot = world_snapshot(core->world);
     list.snapshot = snapshot;
+    list.extended = extended_claims(core);
     list.items = json_array();
     snapshot_each_device(snapshot, add_device, &list);
+    json_decref(list.extended);
     snapshot_unref(snapshot);
     return json_pack("{s:o}", "items", list.items);
 }

@@ -1,7 +1,10 @@
 /* Between a plan and the cluster telling so, the plan counts as done: otherwise the next round would give the same
  * devices away again. A pod of a live attempt counts as bound to its planned node until it is, a claim as allocated as
- * planned until it is; kube-scheduler's assume cache does the same for single pods. While the gang runs the cluster's
- * word alone counts. */
+ * planned until it is; kube-scheduler's assume cache does the same for single pods. A claim for extended resources is
+ * kube-scheduler's own, under a name of its own: it is there when its pod is bound, and then ours must not count beside
+ * it. While the gang runs the cluster's word alone counts. */
+#include <string.h>
+
 #include "queued/lifecycle/internal.h"
 
 #include "allocator/base/banned.h"
@@ -22,13 +25,21 @@ static bool is_planned_still(const struct job *job)
     return job->state != JOB_RUNNING;
 }
 
+/* The pod is bound that brings the claim which this one stands for. */
+static bool is_superseded(const struct job *job, const struct launch_object *object)
+{
+    const struct launch_object *pod = object->until ? attempt_find(job->live, "Pod", object->until) : NULL;
+
+    return pod && json_text_at(pod->observed, "spec", "nodeName", NULL);
+}
+
 json_t *assumed_object(const struct job *job, const struct launch_object *object)
 {
     const json_t *base = object->observed;
 
     if (!base && is_planned_still(job)) /* also while it is taken away: its creation may be on its way */
         base = object->body;
-    if (!base)
+    if (!base || is_superseded(job, object))
         return NULL;
     if (is_planned_still(job) && object->rank == RANK_POD && !json_text_at(base, "spec", "nodeName", NULL))
         return with(base, "spec", "nodeName", object->planned);
@@ -44,6 +55,13 @@ void assume_object(struct lifecycle *lc, const struct job *job, const struct lau
 
     lc->options.assume(lc->options.ctx, object->kind, object->ns, object->name, assumed);
     json_decref(assumed);
+}
+
+void assume_beside(struct lifecycle *lc, const struct job *job, const struct launch_object *pod)
+{
+    for (size_t i = job->live->n_objects; i-- > 0 && job->live->objects[i].rank == RANK_ASSUMED;)
+        if (job->live->objects[i].until && strcmp(job->live->objects[i].until, pod->name) == 0)
+            assume_object(lc, job, &job->live->objects[i]);
 }
 
 void assume_attempt(struct lifecycle *lc, const struct job *job)

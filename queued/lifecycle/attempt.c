@@ -69,6 +69,7 @@ static void add_object(struct attempt *attempt, json_t *body, json_t *planned)
         .ns = json_string_value(json_object_get(metadata, "namespace")),
         .name = json_string_value(json_object_get(metadata, "name")),
         .body = body,
+        .until = json_string_value(json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_UNTIL)),
         .planned = planned,
     };
     object->rank = rank_of(object->kind, metadata);

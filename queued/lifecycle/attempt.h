@@ -26,15 +26,16 @@ enum object_rank {
 struct launch_object {
     const char *kind, *ns, *name; /* borrowed from body */
     enum object_rank rank;
-    json_t *body;     /* as created, without owner reference */
-    json_t *planned;  /* claims: status.allocation; pods: the node's name; or NULL */
-    json_t *observed; /* as the cluster told it last, or NULL */
-    bool is_there;    /* created or observed, and not gone since */
-    bool is_told;     /* in the present stream of changes, or created since it began */
-    bool is_asked;    /* a call is on its way */
-    bool is_ungated;  /* pods: the gates are off */
-    int failures;     /* of calls in a row */
-    int64_t retry_ms; /* no call before */
+    json_t *body;      /* as created, without owner reference */
+    const char *until; /* assumed claims: the pod that brings the real one, or NULL; borrowed from body */
+    json_t *planned;   /* claims: status.allocation; pods: the node's name; or NULL */
+    json_t *observed;  /* as the cluster told it last, or NULL */
+    bool is_there;     /* created or observed, and not gone since */
+    bool is_told;      /* in the present stream of changes, or created since it began */
+    bool is_asked;     /* a call is on its way */
+    bool is_ungated;   /* pods: the gates are off */
+    int failures;      /* of calls in a row */
+    int64_t retry_ms;  /* no call before */
 };
 
 struct attempt {

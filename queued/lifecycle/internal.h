@@ -88,6 +88,8 @@ void attempt_check_allocations(struct lifecycle *lc, struct job *job);
 /* What counts in the simulation for an object of a live attempt: new reference, or NULL for nothing. */
 json_t *assumed_object(const struct job *job, const struct launch_object *object);
 void assume_object(struct lifecycle *lc, const struct job *job, const struct launch_object *object);
+/* The assumed claims that depend on this pod, after it changed. */
+void assume_beside(struct lifecycle *lc, const struct job *job, const struct launch_object *pod);
 void assume_attempt(struct lifecycle *lc, const struct job *job); /* all objects of the live attempt */
 
 /* ---- reconcile.c ---- */

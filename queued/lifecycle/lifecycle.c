@@ -198,6 +198,8 @@ void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
     if (mine) {
         launch_object_observe(mine, is_gone ? NULL : object);
         assume_object(lc, job, mine);
+        if (mine->rank == RANK_POD)
+            assume_beside(lc, job, mine);
         job_touch(lc, job);
         lc->options.changed(lc->options.ctx, job);
         return;

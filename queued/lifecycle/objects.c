@@ -244,8 +244,9 @@ static bool is_assumed_once(const json_t *objects, const char *name)
     return false;
 }
 
-static void add_assumed(const struct objects_input *input, const char *name, const struct allocation *allocation,
-                        json_t *objects)
+/* pod: what brings the real claim, or NULL. */
+static void add_assumed(const struct objects_input *input, const char *name, const char *pod,
+                        const struct allocation *allocation, json_t *objects)
 {
     struct share_ids ids = {name, 0};
     json_t *body;
@@ -256,6 +257,9 @@ static void add_assumed(const struct objects_input *input, const char *name, con
                      "metadata", metadata(input, name), "spec", "devices", "requests");
     json_object_set_new(json_object_get(json_object_get(body, "metadata"), "labels"), LABEL_ASSUMED,
                         json_string("true"));
+    if (pod)
+        json_object_set_new(json_object_get(body, "metadata"), "annotations",
+                            json_pack("{s:s}", ANNOTATION_UNTIL, pod));
     add(objects, body, allocation_to_json(allocation, share_id, &ids), NULL);
 }
 
@@ -271,15 +275,18 @@ static void add_all_assumed(const struct objects_input *input, const char *base,
     for (size_t m = 0; m < input->placement->n_members; m++)
         for (size_t c = 0; c < input->placement->members[m].n_claims; c++) {
             const struct placed_claim *claim = &input->placement->members[m].claims[c];
-            char *name = NULL;
+            char *name = NULL, *pod = NULL;
 
-            if (claim->source == GANG_CLAIM_EXISTING)
+            if (claim->source == GANG_CLAIM_EXISTING) {
                 name = joined_name(base, "assumed", claim_of_member(input, m, c));
-            else if (claim->source == GANG_CLAIM_EXTENDED)
+            } else if (claim->source == GANG_CLAIM_EXTENDED) {
                 name = member_name(input, base, m, "assumed");
+                pod = member_name(input, base, m, NULL);
+            }
             if (name)
-                add_assumed(input, name, &claim->allocation, objects);
+                add_assumed(input, name, pod, &claim->allocation, objects);
             free(name);
+            free(pod);
         }
 }
 
@@ -323,6 +330,12 @@ static json_t *claims_view(const struct objects_input *input, const char *base, 
         json_array_append_new(claims, json_pack("{s:s, s:s, s:o}", "name", name, "podClaim", group->claims[c].pod_claim,
                                                 "devices", devices_view(allocation_of(input, member, c))));
         free(name);
+    }
+    for (size_t c = group->n_claims; c < input->placement->members[member].n_claims; c++) {
+        const struct placed_claim *more = &input->placement->members[member].claims[c];
+
+        json_array_append_new(claims, json_pack("{s:s, s:s, s:o}", "name", more->pod_claim, "podClaim", more->pod_claim,
+                                                "devices", devices_view(&more->allocation)));
     }
     return claims;
 }

@@ -24,6 +24,7 @@
 
 #define LAUNCH_GATE        "queue.dra/gang"
 #define LABEL_ASSUMED      "queue.dra/assumed" /* on claims that only count in the simulation */
+#define ANNOTATION_UNTIL   "queue.dra/until" /* on those: the pod that brings the real claim with it when it is bound */
 #define LAUNCH_MASTER_PORT "29500"
 #define LAUNCH_NAME_MAX    63 /* of a DNS label: names of pods become host names */
 

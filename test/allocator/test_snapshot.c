@@ -108,6 +108,40 @@ static void test_snapshot__with_a_placement(void **state)
     snapshot_unref(with);
 }
 
+/* Devices of the scheduler's own claim count like those of others; an existing claim counts once, although every member
+ * that uses it shows it. */
+static void test_snapshot__with_a_placement_of_every_source(void **state)
+{
+    static const struct {
+        enum gang_claim_source source;
+        const char *left;
+        int64_t charge;
+    } rows[] = {{GANG_CLAIM_OWN, "[no fit]", 4},
+                {GANG_CLAIM_EXTENDED, "[no fit]", 4},
+                {GANG_CLAIM_EXISTING, "[no fit]", 2},
+                {GANG_CLAIM_SHARED, "r=n1/a", 0}};
+    struct snapshot *snapshot = cluster_of(TWO_NODES, 37);
+    struct device_result results[] = {{.request = "r", .driver = "d.x", .pool = "n1", .device = "a"},
+                                      {.request = "r", .driver = "d.x", .pool = "n1", .device = "b"}};
+    struct device_matcher *all;
+
+    (void)state;
+    assert_int_equal(device_matcher_new(NULL, "true", &all, NULL), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct placed_claim claim = {.source = rows[i].source, .allocation = {.results = results, .n_results = 2}};
+        struct placed_member members[] = {{.node = "n1", .claims = &claim, .n_claims = 1},
+                                          {.index = 1, .node = "n1", .claims = &claim, .n_claims = 1}};
+        struct placement placement = {.members = members, .n_members = 2};
+        struct snapshot *with = snapshot_with(snapshot, &placement);
+
+        expect(with, "n1", rows[i].left);
+        assert_int_equal(placement_charge(snapshot, &placement, all, NULL), rows[i].charge);
+        snapshot_unref(with);
+    }
+    device_matcher_free(all);
+    snapshot_unref(snapshot);
+}
+
 struct looking {
     const char *pool;
     char text[256];
@@ -226,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_snapshot__replaces_and_forgets_slices),
         cmocka_unit_test(test_snapshot__a_refused_object_changes_nothing),
         cmocka_unit_test(test_snapshot__with_a_placement),
+        cmocka_unit_test(test_snapshot__with_a_placement_of_every_source),
         cmocka_unit_test(test_snapshot__shows_who_holds_devices),
         cmocka_unit_test(test_snapshot__counts_what_matches),
         cmocka_unit_test(test_ledger__takes_and_rolls_back),
