@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 
 static const struct stage_job small = {.name = "small", .members = 1, .gpus = 1, .seconds = 10};
 
@@ -134,6 +134,42 @@ static void test_core__a_job_without_queue_goes_to_the_default_one(void **state)
     stage_must_submit(stage, pod);
     stage_answer_release(&refused);
     stage_answer_release(&applied);
+}
+
+/* Before the cluster has been read nobody knows which classes exist, and nothing may start. */
+static void test_core__until_the_cluster_is_read_jobs_are_accepted_and_wait(void **state)
+{
+    static const char job[] =
+        "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: early}, spec: {queue: a, groups: [{name: w,"
+        " replicas: 1, template: {spec: {containers: [{name: c, image: i, resources: {claims: [{name: g}]}}],"
+        " resourceClaims: [{name: g, resourceClaimTemplateName: t}]}}}], claimTemplates: [{name: t, spec:"
+        " {devices: {requests: [{name: r, exactly: {deviceClassName: missing}}]}}}]}}";
+    const struct submit_options options = {0};
+    const struct manifest_limits limits = MANIFEST_LIMITS_DEFAULT;
+    struct stage *stage = *state;
+    struct stage_answer answer = {0};
+    CLEANUP(manifest) *manifest = NULL;
+    json_t *documents = json_array(), *view;
+
+    assert_int_equal(manifest_parse("t", job, strlen(job), &limits, &manifest, NULL), 0);
+    json_array_append(documents, manifest_document(manifest, 0));
+    stage_restart_unread(stage);
+    core_submit(stage->core, &stage_admin, documents, &options, keep, &answer);
+    core_end_turn(stage->core);
+    assert_int_equal(answer.err.code, ERR_NONE);
+    view = core_status(stage->core);
+    assert_true(json_is_false(json_object_get(view, "ready")));
+    json_decref(view);
+    view = core_explain(stage->core, &stage_admin, "early", NULL);
+    assert_non_null(strstr(text(view, "summary"), "has not been read"));
+    json_decref(view);
+    stage_settle(stage);
+    view = core_explain(stage->core, &stage_admin, "early", NULL);
+    assert_string_equal(text(view, "layer"), "devices");
+    assert_non_null(strstr(text(view, "summary"), "missing"));
+    json_decref(view);
+    json_decref(documents);
+    stage_answer_release(&answer);
 }
 
 /* ---- who may what ---- */
@@ -567,6 +603,7 @@ int main(void)
         TEST(the_same_key_gives_the_first_answer),
         TEST(a_dry_run_predicts_and_records_nothing),
         TEST(a_job_without_queue_goes_to_the_default_one),
+        TEST(until_the_cluster_is_read_jobs_are_accepted_and_wait),
         TEST(a_token_is_told_once_and_works_until_it_is_deleted),
         TEST(a_wrong_token_request_names_the_field),
         TEST(jobs_come_in_pages),

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 
 static const struct stage_job first = {.name = "first", .members = 2, .gpus = 2, .seconds = 10};
 static const struct stage_job second = {.name = "second", .queue = "b", .members = 1, .gpus = 2, .seconds = 5};

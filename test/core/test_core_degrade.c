@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 #include "test/store/faulty_vfs.h"
 
 static struct faults faults = {.countdown = -1, .result = SQLITE_FULL};

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 
 static const char pair[] =
     "apiVersion: queue.dra/v1\n"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "allocator/base/rng.h"
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 
 #define N_STEPS 40
 

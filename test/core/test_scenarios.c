@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 
 #define FOLDER "test/core/scenarios"
 

@@ -1,4 +1,4 @@
-/* test/core/stage.h - a whole server without its edges: store, core and embedded cluster on a virtual clock. */
+/* test/support/stage.h - a whole server without its edges: store, core and embedded cluster on a virtual clock. */
 #ifndef QUEUED_TEST_STAGE_H
 #define QUEUED_TEST_STAGE_H
 
@@ -6,9 +6,21 @@
 #include "queued/core.h"
 #include "queued/manifest/yaml.h"
 #include "store/store.h"
-#include "test/core/relay.h"
+#include "test/support/relay.h"
 
 #define STAGE_START_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
+
+struct stage_options {
+    const char *manifests; /* folder or file; NULL: stage_cluster */
+    const char *queues;    /* documents; NULL: stage_queues */
+    int64_t reconcile_period_ms, launch_timeout_ms;
+    int64_t planning_ms;             /* how long a planning round takes; 0: none comes between its start and its end */
+    void (*before_start)(void *ctx); /* of each server, or NULL */
+    void (*at_rest)(void *ctx);      /* after every instant, when nothing more happens at it; or NULL */
+    void *ctx;
+};
+
+struct stage_round;
 
 struct stage {
     char folder[64]; /* with the database */
@@ -21,6 +33,9 @@ struct stage {
     int n_crashes;
     int64_t last_event; /* that stage_trace() has shown */
     int64_t launch_timeout_ms;
+    struct stage_options options;
+    struct stage_round *round; /* a planning round on its way */
+    struct clock_timer *round_timer;
 };
 
 extern const struct caller stage_admin;
@@ -31,9 +46,12 @@ extern const char stage_queues[];
 
 /* Open with the manifests of a folder or file, or (NULL) with stage_cluster. */
 void stage_open(struct stage *stage, const char *manifests);
+void stage_open_with(struct stage *stage, const struct stage_options *options);
 void stage_close(struct stage *stage);
 /* The server dies, is started again, and reads the cluster. Nothing is lost but what was not committed. */
 void stage_restart(struct stage *stage);
+/* The same, but the cluster has not told anything yet; stage_settle() lets it. */
+void stage_restart_unread(struct stage *stage);
 /* Let time pass, and everything happen that then happens. If the server crashes on the way it is started again. */
 void stage_run(struct stage *stage, int64_t ms);
 /* Everything that happens without time passing. */

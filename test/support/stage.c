@@ -1,4 +1,4 @@
-#include "test/core/stage.h"
+#include "test/support/stage.h"
 
 #include "test/support/cmocka.h"
 
@@ -37,6 +37,32 @@ const char stage_queues[] =
 
 /* ---- the server's life ---- */
 
+struct stage_round {
+    void (*work)(void *arg);
+    void (*done)(void *arg);
+    void *arg;
+};
+
+/* The worker: it takes its time, and looks at what it was given at the end of it. */
+static void run_round(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct stage *stage = ctx;
+
+    stage->round = mem_new(struct stage_round);
+    *stage->round = (struct stage_round){work, done, arg};
+    clock_timer_set(stage->round_timer, clock_now_ms(stage->clock) + stage->options.planning_ms);
+}
+
+static void on_round(void *ctx)
+{
+    struct stage *stage = ctx;
+    struct stage_round *round = TAKE(stage->round);
+
+    round->work(round->arg);
+    round->done(round->arg);
+    free(round);
+}
+
 static void on_crash(void *ctx)
 {
     struct stage *stage = ctx;
@@ -54,8 +80,13 @@ static void start_core(struct stage *stage)
                                    .crash_at = stage->crash_at,
                                    .crash = on_crash,
                                    .crash_ctx = stage,
-                                   .launch_timeout_ms = stage->launch_timeout_ms};
+                                   .launch_timeout_ms = stage->launch_timeout_ms,
+                                   .reconcile_period_ms = stage->options.reconcile_period_ms,
+                                   .run = stage->options.planning_ms ? run_round : NULL,
+                                   .run_ctx = stage};
 
+    if (stage->options.before_start)
+        stage->options.before_start(stage->options.ctx);
     snprintf(path, sizeof(path), "%s/queued.db", stage->folder);
     if (store_open(path, &stage->store, &err) < 0)
         fail_msg("%s", err.text);
@@ -69,14 +100,22 @@ static void start_core(struct stage *stage)
 static void stop_core(struct stage *stage)
 {
     relay_detach(&stage->relay);
+    clock_timer_cancel(stage->round_timer);
+    free(TAKE(stage->round));
     core_free(stage->core);
     store_close(stage->store);
 }
 
-void stage_restart(struct stage *stage)
+void stage_restart_unread(struct stage *stage)
 {
     stop_core(stage);
     start_core(stage);
+    core_end_turn(stage->core);
+}
+
+void stage_restart(struct stage *stage)
+{
+    stage_restart_unread(stage);
     stage_settle(stage);
 }
 
@@ -90,6 +129,8 @@ static void settle(void *ctx)
         start_core(stage);
         core_end_turn(stage->core);
     }
+    if (stage->options.at_rest)
+        stage->options.at_rest(stage->options.ctx);
 }
 
 void stage_settle(struct stage *stage)
@@ -121,30 +162,41 @@ static void on_warning(void *ctx, const struct error *err)
     fail_msg("manifest: %s", err->text);
 }
 
-void stage_open(struct stage *stage, const char *manifests)
+void stage_open_with(struct stage *stage, const struct stage_options *options)
 {
     char path[128];
-    struct embedded_options options = {
-        .manifests = manifests ? manifests : path, .schedule_delay_ms = 50, .start_delay_ms = 100};
+    struct embedded_options embedded = {
+        .manifests = options->manifests ? options->manifests : path, .schedule_delay_ms = 50, .start_delay_ms = 100};
     struct cluster *behind;
     struct error err = {0};
     struct stage_answer applied;
 
     log_setup(getenv("STAGE_LOG") ? LOG_DEBUG : LOG_ERROR, LOG_TEXT);
-    *stage = (struct stage){.clock = clock_virtual_new(STAGE_START_MS)};
+    *stage = (struct stage){.clock = clock_virtual_new(STAGE_START_MS),
+                            .options = *options,
+                            .launch_timeout_ms = options->launch_timeout_ms};
+    stage->options.at_rest = NULL; /* not before it has begun */
+    stage->round_timer = clock_timer_new(stage->clock, on_round, stage);
     /* in memory where that exists: the tests commit thousands of times, and none of them cuts the power */
     snprintf(stage->folder, sizeof(stage->folder), "%s/queued-core-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(stage->folder));
     write_manifests(stage, path, sizeof(path));
-    if (embedded_new(&options, stage->clock, on_warning, NULL, &behind, &err) < 0)
+    if (embedded_new(&embedded, stage->clock, on_warning, NULL, &behind, &err) < 0)
         fail_msg("%s", err.text);
     relay_init(&stage->relay, behind, stage->clock);
     start_core(stage);
     stage_settle(stage);
-    applied = stage_apply(stage, stage_queues);
-    assert_int_equal(applied.err.code, ERR_NONE);
+    applied = stage_apply(stage, options->queues ? options->queues : stage_queues);
+    if (applied.err.code)
+        fail_msg("%s: %s", applied.err.field, applied.err.text);
     stage_answer_release(&applied);
+    stage->options.at_rest = options->at_rest;
+}
+
+void stage_open(struct stage *stage, const char *manifests)
+{
+    stage_open_with(stage, &(struct stage_options){.manifests = manifests});
 }
 
 void stage_close(struct stage *stage)
@@ -154,6 +206,7 @@ void stage_close(struct stage *stage)
 
     stop_core(stage);
     relay_release(&stage->relay);
+    clock_timer_free(stage->round_timer);
     clock_free(stage->clock);
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
         char path[128];
