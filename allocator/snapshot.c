@@ -201,3 +201,8 @@ const struct namespace_info *snapshot_find_namespace(const struct snapshot *snap
             return &snapshot->namespaces->items[i];
     return NULL;
 }
+
+bool snapshot_has_namespace(const struct snapshot *snapshot, const char *name)
+{
+    return snapshot->namespaces->n == 0 || snapshot_find_namespace(snapshot, name);
+}

@@ -8,6 +8,8 @@
 #ifndef QUEUED_SNAPSHOT_H
 #define QUEUED_SNAPSHOT_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include "allocator/base/error.h"
@@ -45,6 +47,8 @@ struct snapshot *snapshot_with(const struct snapshot *snapshot, const struct pla
 const struct features *snapshot_features(const struct snapshot *snapshot);
 size_t snapshot_n_nodes(const struct snapshot *snapshot);
 size_t snapshot_n_devices(const struct snapshot *snapshot);
+/* Whether objects can be created in this namespace. A snapshot without a single Namespace (nobody listed them) has all. */
+bool snapshot_has_namespace(const struct snapshot *snapshot, const char *name);
 
 /* ---- reading it, for people and for quotas ---- */
 

@@ -66,6 +66,15 @@ static void add_pending(struct core *core, struct planner_round *round, struct p
     round->input.n_pending++;
 }
 
+static bool cluster_makes_namespaces(const struct core *core)
+{
+    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
+    bool makes = json_is_true(json_object_get(described, "makesNamespaces"));
+
+    json_decref(described);
+    return makes;
+}
+
 static struct planner_round *round_new(struct core *core)
 {
     const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
@@ -87,6 +96,7 @@ static struct planner_round *round_new(struct core *core)
         .n_queues = core->book->n_queues,
         .pending = pending,
         .now_ms = core_now_ms(core),
+        .makes_namespaces = cluster_makes_namespaces(core),
     };
     round->input.running = running_now(core, core->book, &round->arena, &round->input.n_running);
     for (size_t i = 0; i < jobs->n; i++)

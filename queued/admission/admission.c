@@ -73,6 +73,17 @@ static bool gate_dependency(struct round *round, struct plan_outcome *outcome)
     return waits_for && waits(outcome, LAYER_ORDER, arena_printf(&round->plan->arena, "waits for %s", waits_for));
 }
 
+/* Nothing could be created there: no launch is tried. */
+static bool gate_namespace(struct round *round, struct plan_outcome *outcome)
+{
+    const char *ns = job_of(round, outcome)->spec->ns;
+
+    if (round->input->makes_namespaces || snapshot_has_namespace(round->input->snapshot, ns))
+        return false;
+    return waits(outcome, LAYER_LAUNCH,
+                 arena_printf(&round->plan->arena, "namespace %s does not exist in the cluster", ns));
+}
+
 static bool gate_delay(struct round *round, struct plan_outcome *outcome)
 {
     const char *failure = job_of(round, outcome)->last_failure;
@@ -314,7 +325,7 @@ static bool gate_devices(struct round *round, struct plan_outcome *outcome)
 }
 
 static bool (*const gates[])(struct round *round, struct plan_outcome *outcome) = {
-    gate_queue, gate_dependency, gate_delay, gate_twin, gate_tries, gate_devices,
+    gate_queue, gate_dependency, gate_namespace, gate_delay, gate_twin, gate_tries, gate_devices,
 };
 
 /* ---- the round ---- */

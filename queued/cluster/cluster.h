@@ -48,7 +48,8 @@ struct cluster_ops {
     void (*ungate)(struct cluster *cluster, const char *ns, const char *pod, cluster_done *done, void *ctx);
     /* The last lines of a member's output as a JSON string. */
     void (*logs)(struct cluster *cluster, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx);
-    /* {"kind": "embedded" | "kubernetes", "version": "1.37", ...}; new reference. */
+    /* {"kind": "embedded" | "kubernetes", "version": "1.37", ...}; new reference. "makesNamespaces": true where any
+     * namespace can be created in, because the cluster makes it then. */
     json_t *(*describe)(struct cluster *cluster);
     void (*free)(struct cluster *cluster);
 };

@@ -108,6 +108,19 @@ static void test_snapshot__with_a_placement(void **state)
     snapshot_unref(with);
 }
 
+static void test_snapshot__without_namespaces_has_all(void **state)
+{
+    struct snapshot *none = cluster_of(TWO_NODES, 37);
+    struct snapshot *some = cluster_of(TWO_NODES "---\n{apiVersion: v1, kind: Namespace, metadata: {name: ml}}\n", 37);
+
+    (void)state;
+    assert_true(snapshot_has_namespace(none, "ml"));
+    assert_true(snapshot_has_namespace(some, "ml"));
+    assert_false(snapshot_has_namespace(some, "default"));
+    snapshot_unref(none);
+    snapshot_unref(some);
+}
+
 /* Devices of the scheduler's own claim count like those of others; an existing claim counts once, although every member
  * that uses it shows it. */
 static void test_snapshot__with_a_placement_of_every_source(void **state)
@@ -259,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_snapshot__stays_what_it_was),
         cmocka_unit_test(test_snapshot__replaces_and_forgets_slices),
         cmocka_unit_test(test_snapshot__a_refused_object_changes_nothing),
+        cmocka_unit_test(test_snapshot__without_namespaces_has_all),
         cmocka_unit_test(test_snapshot__with_a_placement),
         cmocka_unit_test(test_snapshot__with_a_placement_of_every_source),
         cmocka_unit_test(test_snapshot__shows_who_holds_devices),

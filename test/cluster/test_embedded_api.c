@@ -262,6 +262,12 @@ static void test_embedded__describes_itself(void **state)
     description = world.cluster->ops->describe(world.cluster);
     assert_string_equal(json_string_value(json_object_get(description, "kind")), "embedded");
     assert_string_equal(json_string_value(json_object_get(description, "version")), "1.37");
+    assert_true(json_is_true(json_object_get(description, "makesNamespaces")));
+    json_decref(description);
+    world_close(&world);
+    open_with_namespaces(&world);
+    description = world.cluster->ops->describe(world.cluster);
+    assert_true(json_is_false(json_object_get(description, "makesNamespaces")));
     json_decref(description);
     world_close(&world);
 }

@@ -305,7 +305,8 @@ static json_t *port_describe(struct cluster *port)
     DL_FOREACH (cluster->lists[KIND_NODE], node)
         n_nodes++;
     snprintf(version, sizeof(version), "1.%d", cluster->features.release);
-    return json_pack("{s:s,s:s,s:I}", "kind", "embedded", "version", version, "nodes", n_nodes);
+    return json_pack("{s:s,s:s,s:I,s:b}", "kind", "embedded", "version", version, "nodes", n_nodes, "makesNamespaces",
+                     (int)cluster->any_namespace);
 }
 
 static void port_free(struct cluster *port)
