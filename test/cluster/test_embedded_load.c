@@ -11,6 +11,11 @@
 
 #define CLASS "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: any}\nspec: {}\n---\n"
 
+#define SLICE(node)                                                                                                    \
+    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: " node                                \
+    "-d}, spec: {driver: d.x, nodeName: " node ", pool: {name: " node                                                  \
+    ", generation: 1, resourceSliceCount: 1}, devices: [{name: a}]}}\n"
+
 static const struct load_case {
     const char *name, *yaml;
     const char *object, *want; /* one that must be there in this state */
@@ -61,6 +66,12 @@ static const struct load_case {
            "{name: p, "
            "generation: 1, resourceSliceCount: 1}\n",
      "DeviceClass/any", "there", "driver"},
+    {"slices of nodes that are not there",
+     "{apiVersion: v1, kind: Node, metadata: {name: n2}}\n" SLICE("n1") SLICE("n2") SLICE("n3"), "Node/n2", "there",
+     "slices name 2 nodes that are not in the manifests: their devices cannot be used (n1, n3) []"},
+    {"slices alone", CLASS SLICE("n1") SLICE("n2") SLICE("n3") SLICE("n4"), "DeviceClass/any", "there",
+     "the cluster has no Node, so that nothing can start; slices name 4 nodes that are not in the manifests: their "
+     "devices cannot be used (n1, n2, n3, ...) []"},
     {"a scalar document", CLASS "just text\n", "DeviceClass/any", "there", "a Kubernetes object is a JSON object"},
 };
 

@@ -386,6 +386,7 @@ int embedded_new(const struct embedded_options *options, struct clock *clock,
         port_free(&cluster->port);
         return -1;
     }
+    warn_of_absent_nodes(cluster);
     cluster->is_scheduling_due = true;
     embedded_wake(cluster);
     *out = &cluster->port;

@@ -188,6 +188,8 @@ MUST_CHECK int disk_flush(struct disk *disk, uint64_t version, struct error *err
 MUST_CHECK int manifests_load(struct embedded *cluster, const char *path, struct error *err);
 /* State files over manifests: see the README. */
 MUST_CHECK int state_load(struct embedded *cluster, struct disk *disk, struct error *err);
+/* One warning for all slices of nodes that do not exist. */
+void warn_of_absent_nodes(struct embedded *cluster);
 #define ANNOTATION_MANIFEST "embedded.queue.dra/manifest" /* hash of the manifest that a state file stands over */
 #define ANNOTATION_REMOVED  "embedded.queue.dra/removed"  /* a state file that takes an object of the manifests away */
 #define ANNOTATION_UNGATED  "embedded.queue.dra/ungated"  /* when */

@@ -13,6 +13,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include <utlist.h>
+
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 #include "allocator/snapshot.h"
@@ -228,6 +230,55 @@ int manifests_load(struct embedded *cluster, const char *path, struct error *err
         return error_set(err, ERR_NOT_FOUND, "%s: no object that can be used (%zu files read)", path, loading.n_files);
     add_implied_namespaces(cluster);
     return 0;
+}
+
+/* ---- nodes that are not there ---- */
+
+#define MAX_EXAMPLES 3
+
+/* Names without a Node, each once, in the order of the slices. */
+static json_t *absent_nodes(struct embedded *cluster)
+{
+    json_t *absent = json_object(), *device;
+    const struct entry *slice;
+    size_t i;
+
+    DL_FOREACH (cluster->lists[KIND_SLICE], slice) {
+        const char *name = field_text(slice->json, "spec", "nodeName", NULL);
+
+        if (name && *name && !entry_find(cluster, KIND_NODE, NULL, name))
+            json_object_set_new(absent, name, json_true());
+        json_array_foreach (field_get(slice->json, "spec", "devices", NULL), i, device) {
+            name = field_text(device, "nodeName", NULL);
+            if (name && *name && !entry_find(cluster, KIND_NODE, NULL, name))
+                json_object_set_new(absent, name, json_true());
+        }
+    }
+    return absent;
+}
+
+void warn_of_absent_nodes(struct embedded *cluster)
+{
+    json_t *absent = absent_nodes(cluster), *value;
+    size_t n = json_object_size(absent), n_told = 0;
+    struct error err = {0};
+    BUF text = {0};
+    const char *name;
+
+    buf_adds(&text, cluster->lists[KIND_NODE] ? "" : "the cluster has no Node, so that nothing can start; ");
+    buf_addf(&text, "slices name %zu node%s that %s not in the manifests: their devices cannot be used (", n,
+             n == 1 ? "" : "s", n == 1 ? "is" : "are");
+    json_object_foreach (absent, name, value) {
+        if (n_told == MAX_EXAMPLES)
+            break;
+        buf_addf(&text, "%s%s", n_told++ ? ", " : "", name);
+    }
+    buf_adds(&text, n > MAX_EXAMPLES ? ", ...)" : ")");
+    if (n > 0) {
+        error_set(&err, ERR_NOT_FOUND, "%s", buf_str(&text));
+        embedded_warn(cluster, &err);
+    }
+    json_decref(absent);
 }
 
 /* ---- the state folder ---- */
