@@ -557,6 +557,8 @@ static json_t *summary_json(struct gang *gang, enum gang_verdict verdict, const 
         buf_addf(&text, ": %s", gang->refusal);
     else if (verdict != GANG_FITS && worst_group(groups))
         add_group_words(&text, worst_group(groups));
+    if (verdict != GANG_FITS && snapshot_n_nodes(gang->snapshot) == 0)
+        buf_adds(&text, "; the cluster has no nodes");
     if (phrase)
         buf_addf(&text, "; %s", phrase);
     buf_addc(&text, '.');
