@@ -50,8 +50,7 @@ static bool load_cluster(struct one_case *c)
     size_t i;
 
     c->builder = snapshot_builder_new(&features, false);
-    json_array_foreach(json_object_get(c->document, "cluster"), i, object)
-    {
+    json_array_foreach (json_object_get(c->document, "cluster"), i, object) {
         struct error err = {0};
 
         if (snapshot_builder_put(c->builder, object, &err) < 0) {
@@ -129,8 +128,7 @@ static void compare_nodes(struct one_case *c, const json_t *expect)
     }
     if (want && !json_equal(want, have)) {
         buf_adds(&c->difference, "nodes:");
-        json_object_foreach(have, node, n)
-        {
+        json_object_foreach (have, node, n) {
             buf_addf(&c->difference, " %s: %lld", node, (long long)json_integer_value(n));
         }
     }
@@ -183,16 +181,14 @@ static void compare_chosen(struct one_case *c, const json_t *expect)
     const char *key;
     json_t *want;
 
-    json_object_foreach(json_object_get(expect, "chosen"), key, want)
-    {
+    json_object_foreach (json_object_get(expect, "chosen"), key, want) {
         json_t *have = count_chosen(c, key);
 
         if (json_object_size(have) != 1 || !json_object_get(have, json_string_value(want)))
             buf_addf(&c->difference, " chosen %s: not %s for all", key, json_string_value(want));
         json_decref(have);
     }
-    json_object_foreach(json_object_get(expect, "chosenCounts"), key, want)
-    {
+    json_object_foreach (json_object_get(expect, "chosenCounts"), key, want) {
         json_t *have = count_chosen(c, key);
 
         if (!json_equal(have, want))
@@ -207,8 +203,7 @@ static void compare_words(struct one_case *c, const json_t *expect)
     json_t *word;
     size_t i;
 
-    json_array_foreach(json_object_get(expect, "mustName"), i, word)
-    {
+    json_array_foreach (json_object_get(expect, "mustName"), i, word) {
         if (!strcasestr(text, json_string_value(word)))
             buf_addf(&c->difference, "%s %s", c->difference.len ? "" : "words:", json_string_value(word));
     }
