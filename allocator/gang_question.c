@@ -361,8 +361,7 @@ static void add_containers(struct buf *text, const json_t *list)
     json_t *container;
     size_t i;
 
-    json_array_foreach(list, i, container)
-    {
+    json_array_foreach (list, i, container) {
         add_json(text, json_object_get(container, "resources"));
         add_json(text, json_object_get(container, "restartPolicy"));
         add_json(text, json_object_get(container, "ports"));
