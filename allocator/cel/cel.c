@@ -67,7 +67,7 @@ static void make_excerpt(struct cel_problem *problem, struct str line, size_t of
 int cel_diagnose(struct cel_diagnosis *d, size_t pos, const char *fmt, ...)
 {
     struct cel_problem *problem = d->problem;
-    struct str line;
+    struct str text = d->text.len ? d->text : STR(""), line; /* an empty one may have no pointer */
     va_list args;
 
     if (d->failed && (pos >= d->pos || d->pos == SIZE_MAX))
@@ -80,12 +80,12 @@ int cel_diagnose(struct cel_diagnosis *d, size_t pos, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(problem->text, sizeof(problem->text), fmt, args);
     va_end(args);
-    if (pos == SIZE_MAX || pos > d->text.len) {
+    if (pos == SIZE_MAX || pos > text.len) {
         snprintf(problem->excerpt, sizeof(problem->excerpt), "ERROR: <input>: %s", problem->text);
         return -1;
     }
-    line = line_at(d->text, pos, &problem->line, &problem->column);
-    make_excerpt(problem, line, (size_t)(d->text.ptr + pos - line.ptr));
+    line = line_at(text, pos, &problem->line, &problem->column);
+    make_excerpt(problem, line, (size_t)(text.ptr + pos - line.ptr));
     return -1;
 }
 
