@@ -101,6 +101,29 @@ const char *pod_check_refusal(const struct pod_check *check, const char *name, s
     return resource_refusal(check, node, arena);
 }
 
+/* ---- amounts ---- */
+
+int pod_amounts_read(const json_t *pod, struct pod_amounts *out, struct error *err)
+{
+    struct arena arena = {0};
+    struct pod_demand demand;
+    int failed = pod_demand_parse(json_object_get(pod, "spec"), NULL, &arena, &demand, err);
+
+    *out = (struct pod_amounts){0};
+    for (size_t i = 0; failed == 0 && i < demand.n_resources; i++) {
+        int64_t amount = scheduler_units(demand.resources[i].name, &demand.resources[i].amount);
+
+        if (strcmp(demand.resources[i].name, "cpu") == 0)
+            out->cpu_milli = amount;
+        else if (strcmp(demand.resources[i].name, "memory") == 0)
+            out->memory_bytes = amount;
+    }
+    arena_release(&arena);
+    return failed;
+}
+
+/* ---- claims ---- */
+
 bool allocation_reaches(const struct snapshot *snapshot, const char *name, const json_t *allocation,
                         struct arena *arena)
 {

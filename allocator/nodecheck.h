@@ -10,6 +10,7 @@
 #define QUEUED_NODECHECK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -17,6 +18,7 @@
 #include "allocator/base/error.h"
 
 struct claim;
+struct quantity;
 struct snapshot;
 
 /* What one pod demands of a node, read once for many nodes. */
@@ -38,6 +40,18 @@ struct claim *pod_check_extended(const struct pod_check *check, const char *node
  * requestMappings of pod.status.extendedResourceClaimStatus. New references. False, and nothing written, when the node
  * needs none. */
 bool pod_check_extended_json(const struct pod_check *check, const char *node, json_t **out_spec, json_t **out_mappings);
+
+/* What one pod asks of a node's two oldest resources, as kube-scheduler counts it: the larger of its containers
+ * together and its init containers, with overhead. */
+struct pod_amounts {
+    int64_t cpu_milli, memory_bytes;
+};
+
+/* Read {"spec": v1 PodSpec}. Returns 0, or -1 with ERR_INVALID and the field of what cannot be read. */
+MUST_CHECK int pod_amounts_read(const json_t *pod, struct pod_amounts *out, struct error *err);
+
+/* An amount in the scheduler's unit: thousandths of "cpu", whole units rounded up of everything else; saturates. */
+int64_t scheduler_units(const char *resource, const struct quantity *amount);
 
 /* Whether a claim's allocation (its status.allocation, borrowed) may be used on the node. */
 bool allocation_reaches(const struct snapshot *snapshot, const char *node, const json_t *allocation,

@@ -6,6 +6,7 @@
 #ifndef QUEUED_NODEFIT_H
 #define QUEUED_NODEFIT_H
 
+#include "allocator/nodecheck.h" /* scheduler_units() */
 #include "allocator/pod.h"
 
 enum node_obstacle {
@@ -29,9 +30,6 @@ struct node_finding {
 
 /* The filters that do not depend on what runs on the node. */
 struct node_finding node_admits(const struct pod_rules *pod, const struct node_info *node);
-
-/* An amount in the scheduler's unit: thousandths of "cpu", whole units rounded up of everything else; saturates. */
-int64_t scheduler_units(const char *resource, const struct quantity *amount);
 
 /* How much the node has of a resource, and how much of it its pods use, in the scheduler's unit. */
 int64_t node_allocatable(const struct node_info *node, const char *resource);

@@ -3,10 +3,14 @@
 #include <string.h>
 
 #include "allocator/base/checked.h"
-#include "allocator/model.h"
-#include "allocator/nodefit.h"
+#include "allocator/base/quantity.h"
+#include "allocator/nodecheck.h"
 
 #include "allocator/base/banned.h"
+
+struct node_demand {
+    int64_t cpu_milli, memory_bytes, pods;
+};
 
 /* total + n * amount, saturating. */
 static int64_t plus(int64_t total, size_t n, int64_t amount)
@@ -18,32 +22,34 @@ static int64_t plus(int64_t total, size_t n, int64_t amount)
     return total;
 }
 
-static void add_group(struct node_demand *demand, const struct job_group *group, struct arena *arena)
+/* What cannot be read counts as nothing: the gang search refuses such a pod anyway. */
+static void add_group(struct node_demand *demand, const struct job_group *group, size_t n_members)
 {
-    struct pod_demand pod;
+    struct pod_amounts pod;
 
-    demand->pods = plus(demand->pods, group->replicas, 1);
-    if (pod_demand_parse(json_object_get(group->pod, "spec"), NULL, arena, &pod, NULL) < 0)
+    demand->pods = plus(demand->pods, n_members, 1);
+    if (n_members == 0 || pod_amounts_read(group->pod, &pod, NULL) < 0)
         return;
-    for (size_t i = 0; i < pod.n_resources; i++) {
-        const char *name = pod.resources[i].name;
-        int64_t amount = scheduler_units(name, &pod.resources[i].amount);
-
-        if (strcmp(name, "cpu") == 0)
-            demand->cpu_milli = plus(demand->cpu_milli, group->replicas, amount);
-        else if (strcmp(name, "memory") == 0)
-            demand->memory_bytes = plus(demand->memory_bytes, group->replicas, amount);
-    }
+    demand->cpu_milli = plus(demand->cpu_milli, n_members, pod.cpu_milli);
+    demand->memory_bytes = plus(demand->memory_bytes, n_members, pod.memory_bytes);
 }
 
-struct node_demand demand_of_shape(const struct job_spec *job, size_t shape)
+static size_t count_members(const struct placement *placement, size_t group)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < placement->n_members; i++)
+        n += placement->members[i].group == group;
+    return n;
+}
+
+/* The cpu, memory and pods of all members that are placed. Saturates. */
+static struct node_demand demand_of(const struct job_shape *shape, const struct placement *placement)
 {
     struct node_demand demand = {0};
-    struct arena arena = {0};
 
-    for (size_t i = 0; i < job->shapes[shape].n_groups; i++)
-        add_group(&demand, &job->shapes[shape].groups[i], &arena);
-    arena_release(&arena);
+    for (size_t i = 0; i < shape->n_groups; i++)
+        add_group(&demand, &shape->groups[i], count_members(placement, i));
     return demand;
 }
 
@@ -66,7 +72,7 @@ static int64_t amount_of(const struct plan_resource *resource, const struct node
 const int64_t *charge_of(const struct plan_input *input, const struct job_spec *job, size_t shape,
                          const struct placement *placement, struct arena *arena)
 {
-    struct node_demand demand = demand_of_shape(job, shape);
+    struct node_demand demand = demand_of(&job->shapes[shape], placement);
     int64_t *charges = arena_array(arena, int64_t, input->n_resources);
 
     for (size_t r = 0; r < input->n_resources; r++)

@@ -5,13 +5,6 @@
 
 #include "queued/admission/plan.h"
 
-/* The cpu, memory and pods that all members of a shape ask for, as kube-scheduler counts them. Saturates. What cannot
- * be read counts as nothing: the gang search refuses such a pod anyway. */
-struct node_demand {
-    int64_t cpu_milli, memory_bytes, pods;
-};
-struct node_demand demand_of_shape(const struct job_spec *job, size_t shape);
-
 /* One amount per resource of the input; in `arena`. */
 const int64_t *charge_of(const struct plan_input *input, const struct job_spec *job, size_t shape,
                          const struct placement *placement, struct arena *arena);
