@@ -149,6 +149,23 @@ struct attempt {
     bool may_start_later;     /* only the quota of the moment stands against a placement that was found */
 };
 
+/* What only bind mode could hold is not launched: members that start in another order than planned would be left
+ * without devices. Room that others free may give a placement that can be steered. */
+static void refuse_unsteerable(struct round *round, struct attempt *attempt)
+{
+    json_t *explanation = json_copy(attempt->result.explanation);
+
+    attempt->reason = arena_printf(
+        &round->plan->arena,
+        "it fits, but only if queued wrote the allocations itself (bind mode), which this version does not do: %s",
+        attempt->result.placement->bind_reason);
+    attempt->result.verdict = GANG_WAITS;
+    json_object_set_new(explanation, "verdict", json_string("waits"));
+    json_object_set_new(explanation, "summary", json_string(attempt->reason));
+    json_decref(attempt->result.explanation);
+    attempt->result.explanation = explanation;
+}
+
 static void search(struct round *round, struct attempt *attempt)
 {
     struct error err = {0};
@@ -164,6 +181,8 @@ static void search(struct round *round, struct attempt *attempt)
         const char *summary = json_string_value(json_object_get(attempt->result.explanation, "summary"));
 
         attempt->reason = arena_strdup(&round->plan->arena, summary ? summary : "does not fit");
+    } else if (attempt->result.placement->bind_only) {
+        refuse_unsteerable(round, attempt);
     }
     attempt->is_never = attempt->result.verdict == GANG_NEVER || attempt->result.verdict == GANG_REFUSED;
 }

@@ -144,11 +144,11 @@ static json_t *documents_of(const char *yaml)
     return documents;
 }
 
-static struct snapshot *snapshot_of_cluster(void)
+static struct snapshot *snapshot_of(const char *yaml)
 {
     struct features features = features_default(37);
     CLEANUP(snapshot_builder) *builder = snapshot_builder_new(&features, true);
-    json_t *documents = documents_of(cluster), *document;
+    json_t *documents = documents_of(yaml), *document;
     struct error err = {0};
     size_t i;
 
@@ -183,12 +183,23 @@ static void add_group(struct buf *text, const struct job_row *row, const char *c
         row->members, row->cpu ? row->cpu : "'1'", claim_template);
 }
 
+static json_t *gangjob_of_text(const char *text)
+{
+    json_t *documents = documents_of(text), *gangjobs, *gangjob;
+    struct job_problem problem = {0};
+    const struct job_decode_options options = {0};
+
+    if (jobs_decode(documents, &options, &gangjobs, &problem) < 0)
+        fail_msg("%s: %s\n%s", problem.error.field, problem.error.text, text);
+    gangjob = json_incref(json_array_get(gangjobs, 0));
+    json_decref(gangjobs);
+    json_decref(documents);
+    return gangjob;
+}
+
 static json_t *gangjob_of(const struct job_row *row, size_t i)
 {
     BUF text = {0};
-    json_t *documents, *gangjobs, *gangjob;
-    struct job_problem problem = {0};
-    const struct job_decode_options options = {0};
 
     buf_addf(&text, "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: j%zu}, spec: {groups: ", i + 1);
     add_group(&text, row, "one");
@@ -206,13 +217,7 @@ static json_t *gangjob_of(const struct job_row *row, size_t i)
         buf_adds(&text, "}]}}}");
     }
     buf_adds(&text, "]}}");
-    documents = documents_of(buf_str(&text));
-    if (jobs_decode(documents, &options, &gangjobs, &problem) < 0)
-        fail_msg("%s: %s\n%s", problem.error.field, problem.error.text, buf_str(&text));
-    gangjob = json_incref(json_array_get(gangjobs, 0));
-    json_decref(gangjobs);
-    json_decref(documents);
-    return gangjob;
+    return gangjob_of_text(buf_str(&text));
 }
 
 static void build_resources(struct built *b)
@@ -255,7 +260,7 @@ static size_t find_queue(const struct round_case *c, const char *name)
 static void build(const struct round_case *c, struct built *b)
 {
     memset(b, 0, sizeof(*b));
-    b->snapshot = snapshot_of_cluster();
+    b->snapshot = snapshot_of(cluster);
     build_resources(b);
     b->input = (struct plan_input){.snapshot = b->snapshot,
                                    .resources = b->resources,
@@ -423,6 +428,52 @@ static void test_admission__a_round_tries_no_more_than_it_may(void **state)
     release(&b);
 }
 
+/* The devices of node p differ in capacity alone, which no claim can be narrowed by: whoever wants any of them may take
+ * the one that the other member needs. */
+static const char unsteerable[] =
+    "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}\n"
+    "---\n{apiVersion: v1, kind: Node, metadata: {name: p}, spec: {}, status: {allocatable: {cpu: '8', memory: 8Gi, "
+    "pods: '10'}, conditions: [{type: Ready, status: 'True'}]}}\n"
+    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: p}, spec: {driver: gpu.example, "
+    "nodeName: p, pool: {name: p, generation: 1, resourceSliceCount: 1}, devices: ["
+    "{name: gpu-0, capacity: {memory: {value: 80Gi}}}, {name: gpu-1, capacity: {memory: {value: 40Gi}}}]}}\n";
+
+#define MEMBER(group, claim)                                                                                           \
+    "{name: " group ", replicas: 1, template: {spec: {containers: [{name: c, image: i, resources: {claims: [{name: g}" \
+    "]}}], resourceClaims: [{name: g, resourceClaimTemplateName: " claim "}]}}}"
+static const char unsteerable_gang[] =
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: j}, spec: {groups: [" MEMBER("a", "any") ", " MEMBER(
+        "b", "large") "], claimTemplates: ["
+                      "{name: any, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}, "
+                      "{name: large, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, selectors: "
+                      "[{cel: {expression: "
+                      "'device.capacity[\"gpu.example\"].memory.compareTo(quantity(\"80Gi\")) >= 0'}}]}}]}}}]}}";
+
+static void test_admission__what_steering_cannot_hold_waits(void **state)
+{
+    struct built b;
+    struct plan plan;
+    struct error err = {0};
+
+    (void)state;
+    build(&cases[0], &b);
+    snapshot_unref(b.snapshot);
+    json_decref(b.gangjobs[0]);
+    b.input.snapshot = b.snapshot = snapshot_of(unsteerable);
+    b.gangjobs[0] = gangjob_of_text(unsteerable_gang);
+    assert_int_equal(job_spec_parse(b.gangjobs[0], &b.arena, &b.specs[0], &err), 0);
+    admission_plan(&b.input, &plan);
+    assert_false(plan.outcomes[0].is_admitted);
+    assert_int_equal(plan.outcomes[0].layer, LAYER_DEVICES);
+    assert_false(plan.outcomes[0].is_never);
+    assert_non_null(strstr(plan.outcomes[0].reason, "bind mode"));
+    assert_non_null(strstr(plan.outcomes[0].reason, "told apart"));
+    assert_string_equal(json_string_value(json_object_get(plan.outcomes[0].explanation, "summary")),
+                        plan.outcomes[0].reason);
+    plan_release(&plan);
+    release(&b);
+}
+
 static void test_admission__twins_of_a_failure_are_not_searched_for_again(void **state)
 {
     struct built b;
@@ -451,6 +502,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission__equal_inputs_give_byte_equal_plans),
         cmocka_unit_test(test_admission__a_round_tries_no_more_than_it_may),
+        cmocka_unit_test(test_admission__what_steering_cannot_hold_waits),
         cmocka_unit_test(test_admission__twins_of_a_failure_are_not_searched_for_again),
     };
 
