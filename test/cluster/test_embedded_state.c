@@ -2,11 +2,14 @@
 #include "test/cluster/world.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "queued/cluster/embedded/journal.h"
 
 #include "test/support/cmocka.h"
 
@@ -269,59 +272,215 @@ static void test_state__leftovers_of_an_untold_turn_are_swept(void **state)
     world_close(&world);
 }
 
-static char *file_text(const struct world *world, const char *name)
+/* ---- the log ---- */
+
+static void read_state(const struct world *world, const char *name, struct buf *out)
 {
-    char path[256], *text;
-    struct buf all = {0};
+    char path[256];
     FILE *file;
     int c;
 
     state_path(world, name, path);
-    file = fopen(path, "r");
+    file = fopen(path, "rb");
     assert_non_null(file);
     while ((c = fgetc(file)) != EOF)
-        buf_addc(&all, (char)c);
+        buf_addc(out, (char)c);
     fclose(file);
-    text = buf_take(&all);
-    return text;
 }
 
-/* A server that dies after the list of its last turn is in place: the next one carries out what is left of it. */
-static void test_state__a_turn_that_was_decided_is_carried_out(void **state)
+static void write_bytes(const struct world *world, const char *name, const char *bytes, size_t n)
 {
+    char path[256];
+    FILE *file;
+
+    state_path(world, name, path);
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A turn that takes one object away and makes two: the folder before it, and the log after it. */
+struct torn {
+    struct world world;
+    struct buf gone, log;
+};
+
+static void torn_map(struct world *world, const char *name)
+{
+    json_t *map =
+        world_json("{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': '%s', 'labels': {'" LABEL_JOB
+                   "': '1'}}, 'data': {'words': 'of more than one line\\n\\u0001turn '}}",
+                   name);
+
+    world->cluster->ops->create(world->cluster, map, NULL, NULL);
+    json_decref(map);
+}
+
+static void torn_open(struct torn *torn)
+{
+    struct world *world = &torn->world;
+
+    *torn = (struct torn){0};
+    world_open(world, world_two_nodes, true);
+    torn_map(world, "gone");
+    world_run(world, 0);
+    world_restart(world); /* empties the log */
+    read_state(world, "ConfigMap_default_gone.json", &torn->gone);
+    world->cluster->ops->remove(world->cluster, "ConfigMap", "default", "gone", NULL, NULL, NULL);
+    torn_map(world, "a");
+    torn_map(world, "b");
+    world_run(world, 0);
+    read_state(world, "log", &torn->log);
+    world_stop(world);
+}
+
+/* Bring the folder back to before the turn, but for some files, with this log; come up. */
+static void torn_resume(struct torn *torn, const struct buf *log, size_t n, unsigned kept)
+{
+    static const char *const made[] = {"ConfigMap_default_a.json", "ConfigMap_default_b.json", "version"};
+    char path[256];
+
+    write_bytes(&torn->world, "ConfigMap_default_gone.json", torn->gone.data, torn->gone.len);
+    for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+        state_path(&torn->world, made[i], path);
+        if (!(kept >> i & 1))
+            (void)unlink(path);
+    }
+    write_bytes(&torn->world, "log", log->data, n);
+    world_resume(&torn->world);
+}
+
+static void torn_close(struct torn *torn)
+{
+    buf_release(&torn->gone);
+    buf_release(&torn->log);
+    world_close(&torn->world);
+}
+
+static void assert_torn(struct torn *torn, bool has_happened)
+{
+    assert_string_equal(world_state(&torn->world, "ConfigMap/default/gone"), has_happened ? "none" : "there");
+    assert_string_equal(world_state(&torn->world, "ConfigMap/default/a"), has_happened ? "there" : "none");
+    assert_string_equal(world_state(&torn->world, "ConfigMap/default/b"), has_happened ? "there" : "none");
+    assert_int_equal(torn->world.n_warnings, 0);
+}
+
+static void test_state__a_turn_cut_off_at_any_byte_has_not_happened(void **state)
+{
+    struct torn torn;
+
     (void)state;
-    for (int n_done = 0; n_done <= 3; n_done++) {
+    torn_open(&torn);
+    for (size_t n = 0; n <= torn.log.len; n++) {
+        torn_resume(&torn, &torn.log, n, 0);
+        assert_torn(&torn, n == torn.log.len);
+        world_stop(&torn.world);
+    }
+    world_resume(&torn.world);
+    torn_close(&torn);
+}
+
+/* A server that dies while it carries a turn out: the next one carries out what is left of it. */
+static void test_state__a_turn_in_the_log_is_carried_out(void **state)
+{
+    struct torn torn;
+
+    (void)state;
+    torn_open(&torn);
+    for (unsigned kept = 0; kept < 8; kept++) {
+        torn_resume(&torn, &torn.log, torn.log.len, kept);
+        assert_torn(&torn, true);
+        world_restart(&torn.world);
+        assert_torn(&torn, true);
+        world_stop(&torn.world);
+    }
+    world_resume(&torn.world);
+    torn_close(&torn);
+}
+
+static void test_state__a_damaged_turn_is_told_and_the_others_count(void **state)
+{
+    struct torn torn;
+    BUF log = {0};
+
+    (void)state;
+    torn_open(&torn);
+    buf_add(&log, torn.log.data, torn.log.len);
+    buf_add(&log, torn.log.data, torn.log.len);
+    log.data[100] ^= 4; /* in the bytes of the first of two */
+    torn_resume(&torn, &log, log.len, 0);
+    assert_string_equal(world_state(&torn.world, "ConfigMap/default/a"), "there");
+    assert_int_equal(torn.world.n_warnings, 1);
+    assert_non_null(strstr(buf_str(&torn.world.warnings), "damaged at 1 place:"));
+    world_restart(&torn.world);
+    assert_int_equal(torn.world.n_warnings, 1);
+    torn_close(&torn);
+}
+
+static void test_state__a_log_that_has_grown_large_is_emptied(void **state)
+{
+    char *words = malloc((1 << 20) + 1), path[256];
+    struct world world;
+    struct stat st;
+
+    (void)state;
+    memset(words, 'x', 1 << 20);
+    words[1 << 20] = '\0';
+    world_open(&world, world_two_nodes, true);
+    state_path(&world, "log", path);
+    for (int i = 0; i < 17; i++) {
+        json_t *map = world_json("{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'm%d', 'labels': {"
+                                 "'" LABEL_JOB "': '1'}}, 'data': {'words': '%s'}}",
+                                 i, words);
+
+        assert_int_equal(world_create_json(&world, map, NULL), ERR_NONE);
+        json_decref(map);
+        assert_int_equal(stat(path, &st), 0);
+        assert_true(i >= 15 || st.st_size > i << 20);
+    }
+    assert_true(st.st_size < 2 << 20);
+    world_restart(&world);
+    assert_string_equal(world_state(&world, "ConfigMap/default/m0"), "there");
+    assert_string_equal(world_state(&world, "ConfigMap/default/m16"), "there");
+    free(words);
+    world_close(&world);
+}
+
+/* Names in a log that are none of ours, and lines that say nothing. */
+static void test_state__odd_lines_of_a_turn_do_no_harm(void **state)
+{
+    static const char *const odd[] = {
+        "put ../x.json 1\na\n",
+        "put x.json 18446744073709551615\na\n",
+        "put x.json 99\na\n",
+        "del lock\n",
+        "put log 1\na\n",
+        "nonsense",
+        "\n\n\n",
+        "put x.json -1\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+        struct journal *journal;
         struct world world;
-        char *pod, *claim;
+        char path[256];
+        int dir;
 
         world_open(&world, world_two_nodes, true);
-        world_pod(&world, "p", NULL, true, NULL);
-        world_claim(&world, "c", "any", 1);
-        world_claim(&world, "d", "any", 1);
-        pod = file_text(&world, "Pod_default_p.json");
-        claim = file_text(&world, "ResourceClaim_default_c.json");
-        world_delete(&world, "Pod", "default", "p", NULL);
-        world_delete(&world, "ResourceClaim", "default", "c", NULL);
         world_stop(&world);
-        write_state(&world, "turn",
-                    "put Pod_default_p.json\nput ResourceClaim_default_c.json\ndel ResourceClaim_default_d.json\n"
-                    "put ../Pod_default_p.json\nnonsense\n\ndel \n");
-        write_state(&world, n_done > 0 ? "Pod_default_p.json" : "Pod_default_p.json.tmp", pod);
-        write_state(&world, n_done > 1 ? "ResourceClaim_default_c.json" : "ResourceClaim_default_c.json.tmp", claim);
-        if (n_done > 2) {
-            char path[256];
-
-            state_path(&world, "ResourceClaim_default_d.json", path);
-            assert_int_equal(unlink(path), 0);
-        }
+        state_path(&world, "", path);
+        dir = open(path, O_RDONLY | O_DIRECTORY);
+        assert_true(dir >= 0);
+        assert_int_equal(journal_open(dir, "log", &journal, NULL), 0);
+        assert_int_equal(journal_append(journal, 1, odd[i], strlen(odd[i]), NULL), 0);
+        journal_close(journal);
+        close(dir);
         world_resume(&world);
-        assert_string_equal(world_state(&world, "Pod/default/p"), "Pending gated");
-        assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "free");
-        assert_string_equal(world_state(&world, "ResourceClaim/default/d"), "none");
-        assert_false(state_has(&world, "turn"));
         assert_int_equal(world.n_warnings, 0);
-        free(pod);
-        free(claim);
+        assert_true(state_has(&world, "lock"));
+        assert_false(state_has(&world, "x.json"));
         world_close(&world);
     }
 }
@@ -344,7 +503,7 @@ static void test_state__nothing_is_told_while_the_folder_cannot_be_written(void 
 
     (void)state;
     world_open(&world, world_two_nodes, true);
-    state_path(&world, "Pod_default_p.json.tmp", path);
+    state_path(&world, "spare.tmp", path);
     assert_int_equal(mkdir(path, 0700), 0); /* where the pod's file would be made */
     pod = world_json(
         "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p'}, 'spec': {'containers': [{'name': 'a', "
@@ -453,7 +612,11 @@ int main(void)
         cmocka_unit_test(test_state__each_object_is_a_file_that_goes_with_it),
         cmocka_unit_test(test_state__odd_status_values_do_no_harm),
         cmocka_unit_test(test_state__leftovers_of_an_untold_turn_are_swept),
-        cmocka_unit_test(test_state__a_turn_that_was_decided_is_carried_out),
+        cmocka_unit_test(test_state__a_turn_cut_off_at_any_byte_has_not_happened),
+        cmocka_unit_test(test_state__a_turn_in_the_log_is_carried_out),
+        cmocka_unit_test(test_state__a_damaged_turn_is_told_and_the_others_count),
+        cmocka_unit_test(test_state__a_log_that_has_grown_large_is_emptied),
+        cmocka_unit_test(test_state__odd_lines_of_a_turn_do_no_harm),
         cmocka_unit_test(test_state__nothing_is_told_while_the_folder_cannot_be_written),
         cmocka_unit_test(test_state__one_server_at_a_time),
         cmocka_unit_test(test_state__a_changed_manifest_object_is_remembered_until_its_manifest_changes),

@@ -1,11 +1,11 @@
-/* The state folder: one file per object, "<Kind>_<namespace>_<name>.json", and `version`, the counter behind uids and
- * resourceVersions.
+/* The state folder: one file per object, "<Kind>_<namespace>_<name>.json", `version`, the counter behind uids and
+ * resourceVersions, and the redo log (journal.h).
  *
- * What a turn has changed becomes durable as one. Every file is written under a temporary name, its pages are sent off
- * at once and then waited for one by one (most find nothing left to wait for). Then a list of what is to be renamed and
- * removed, `turn`, is put in place: from that moment on the turn has happened, and a server that comes up carries out
- * whatever of the list is left. Without the list nothing has happened, and the temporary files are swept. A turn with
- * one change needs no list. Nobody is told of a change before all this.
+ * What a turn has changed becomes durable as one: the new contents of all its files go into one record of the log,
+ * which is synced once; from that moment on the turn has happened. Then the files themselves are replaced, each at once
+ * in the eyes of a reader; they reach the disk whenever the kernel likes. Only when the log has grown large, everything
+ * is synced and the log emptied. A server that comes up carries out again all that stands in the log. Nobody is told of
+ * a change before its turn is in the log and in its files.
  *
  * The counter is only written when something is removed: otherwise the newest file knows it. */
 #include "queued/cluster/embedded/internal.h"
@@ -22,14 +22,16 @@
 
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "queued/cluster/embedded/journal.h"
 
 #include "allocator/base/banned.h"
 
 #define MAX_FILE_BYTES ((off_t)64 << 20)
 #define MAX_NAME       200 /* of a file; longer keys are hashed */
-#define BATCH          128 /* files open at a time */
 #define VERSION_FILE   "version"
-#define TURN_FILE      "turn" /* lines "put NAME" and "del NAME" */
+#define LOG_FILE       "log"
+#define SPARE_FILE     "spare.tmp"
+#define MAX_LOG        ((size_t)16 << 20) /* then the log is emptied */
 
 struct note {
     char *key;
@@ -40,7 +42,8 @@ struct disk {
     char *folder;
     int dir, lock;
     struct note *notes; /* in the order of their first mention */
-    bool has_turn;      /* a list that could not be carried out */
+    struct journal *journal;
+    bool is_logged; /* the notes are in the log, but could not be carried out yet */
 };
 
 /* ---- opening ---- */
@@ -72,6 +75,10 @@ int disk_open(const char *folder, struct disk **out, struct error *err)
         disk_close(disk);
         return -1;
     }
+    if (journal_open(disk->dir, LOG_FILE, &disk->journal, err) < 0) {
+        disk_close(disk);
+        return error_wrap(err, "state folder %s", folder);
+    }
     *out = disk;
     return 0;
 }
@@ -93,6 +100,7 @@ void disk_close(struct disk *disk)
     if (!disk)
         return;
     forget_notes(disk);
+    journal_close(disk->journal);
     if (disk->lock >= 0)
         close(disk->lock);
     if (disk->dir >= 0)
@@ -128,6 +136,118 @@ static bool ends_with(const char *name, const char *suffix)
     size_t n = strlen(name), k = strlen(suffix);
 
     return n > k && strcmp(name + n - k, suffix) == 0;
+}
+
+/* ---- carrying out a turn ---- */
+
+/* What a record of the log says, one after the other:
+ *   put <name> <length>\n<the file's bytes>\n
+ *   del <name>\n                                                                                               */
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, bytes, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        bytes += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The new contents go into the spare file, which then changes places with the old one: nobody reads half of one.
+ * (Renaming over the old one would be as good, but ext4 then begins to write at once, and a new file costs the search
+ * for an inode: together that was most of a turn's time.) */
+static int put_file(const struct disk *disk, const char *name, const char *bytes, size_t len, struct error *err)
+{
+    int fd = openat(disk->dir, SPARE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int rc;
+
+    if (fd < 0)
+        return io_error(err, "write", SPARE_FILE);
+    rc = write_all(fd, bytes, len);
+    if (rc == 0)
+        rc = ftruncate(fd, (off_t)len);
+    if (close(fd) < 0 || rc < 0)
+        return io_error(err, "write", SPARE_FILE);
+    if (renameat2(disk->dir, SPARE_FILE, disk->dir, name, RENAME_EXCHANGE) == 0)
+        return 0;
+    return renameat(disk->dir, SPARE_FILE, disk->dir, name) < 0 ? io_error(err, "write", name) : 0; /* a new one */
+}
+
+static int delete_file(const struct disk *disk, const char *name, struct error *err)
+{
+    return unlinkat(disk->dir, name, 0) < 0 && errno != ENOENT ? io_error(err, "remove", name) : 0;
+}
+
+static bool may_carry(const char *name)
+{
+    return !strchr(name, '/') && (ends_with(name, ".json") || strcmp(name, VERSION_FILE) == 0);
+}
+
+/* Carry out one line; *at moves behind it and what belongs to it. What cannot be read ends the record. */
+static int carry_line(const struct disk *disk, const char **at, const char *end, struct error *err)
+{
+    const char *newline = memchr(*at, '\n', (size_t)(end - *at)), *bytes = newline ? newline + 1 : end;
+    char line[320], name[256];
+    unsigned long long len = 0;
+    bool is_put;
+
+    snprintf(line, sizeof(line), "%.*s", (int)(newline && newline - *at < 319 ? newline - *at : 0), *at);
+    *at = end;
+    is_put = sscanf(line, "put %255s %llu", name, &len) == 2;
+    if ((!is_put && sscanf(line, "del %255s", name) != 1) || !may_carry(name))
+        return 0;
+    if (!is_put) {
+        *at = bytes;
+        return delete_file(disk, name, err);
+    }
+    if (len >= (size_t)(end - bytes))
+        return 0;
+    *at = bytes + len + 1;
+    return put_file(disk, name, bytes, (size_t)len, err);
+}
+
+/* Safe to repeat. */
+static int carry_out(void *ctx, const char *bytes, size_t n, struct error *err)
+{
+    const char *end = bytes + n;
+
+    while (bytes < end)
+        if (carry_line(ctx, &bytes, end, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Everything that was carried out reaches the disk: then the log has done its work. */
+static int empty_log(const struct disk *disk, struct error *err)
+{
+    if (journal_size(disk->journal) == 0)
+        return 0;
+    if (syncfs(disk->dir) < 0)
+        return io_error(err, "sync the state folder", disk->folder);
+    return journal_empty(disk->journal, err);
+}
+
+static int recover(struct disk *disk, void (*warn)(void *ctx, const struct error *err), void *warn_ctx,
+                   struct error *err)
+{
+    struct error damage = {0};
+    size_t n_damaged;
+
+    if (journal_replay(disk->journal, carry_out, disk, &n_damaged, err) < 0)
+        return error_wrap(err, "state folder %s", disk->folder);
+    if (n_damaged > 0) {
+        error_set(&damage, ERR_INVALID,
+                  "the log of the state folder is damaged at %zu place%s: some of the last changes may be lost",
+                  n_damaged, n_damaged == 1 ? "" : "s");
+        warn(warn_ctx, &damage);
+    }
+    return empty_log(disk, err);
 }
 
 /* ---- reading ---- */
@@ -202,28 +322,6 @@ static uint64_t read_version(const struct disk *disk)
     return version;
 }
 
-/* Carry out what is left of a list; what is done already is not there any more. */
-static void recover_turn(const struct disk *disk)
-{
-    size_t len;
-    char *list = read_all(disk->dir, TURN_FILE, &len, NULL), *rest = list, *line, temporary[300];
-
-    while (list && (line = strsep(&rest, "\n"))) {
-        const char *name = strlen(line) > 4 ? line + 4 : "";
-
-        if (!*name || strchr(name, '/') || strlen(name) > 255)
-            continue;
-        name_with(name, ".tmp", temporary);
-        if (strncmp(line, "put ", 4) == 0)
-            (void)renameat(disk->dir, temporary, disk->dir, name);
-        else if (strncmp(line, "del ", 4) == 0)
-            (void)unlinkat(disk->dir, name, 0);
-    }
-    if (list && fsync(disk->dir) == 0)
-        (void)unlinkat(disk->dir, TURN_FILE, 0);
-    free(list);
-}
-
 static int by_uid(const void *a, const void *b)
 {
     json_t *const *x = a, *const *y = b;
@@ -269,7 +367,8 @@ int disk_read(struct disk *disk, void (*each)(void *ctx, json_t *object), void *
     struct dirent **names;
     int n;
 
-    recover_turn(disk);
+    if (recover(disk, warn, warn_ctx, err) < 0)
+        return -1;
     n = scandir(disk->folder, &names, NULL, alphasort);
     if (n < 0)
         return io_error(err, "read the state folder", disk->folder);
@@ -303,182 +402,62 @@ void disk_note(struct disk *disk, const char *key, json_t *json)
     }
     json_decref(note->json);
     note->json = json_incref(json);
+    disk->is_logged = false;
 }
 
-static int write_all(int fd, const char *bytes, size_t len)
+static void add_file(struct buf *turn, const char *name, const char *bytes)
 {
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
+    size_t n = strlen(bytes);
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        bytes += n;
-        len -= (size_t)n;
-    }
-    return 0;
+    buf_addf(turn, "put %s %zu\n", name, n);
+    buf_add(turn, bytes, n);
+    buf_addc(turn, '\n');
 }
 
-/* Write the temporary file of `name` and send its pages off; the descriptor, or -1. */
-static int write_begin(const struct disk *disk, const char *name, const char *bytes, size_t len, struct error *err)
+static int add_note(struct buf *turn, const struct note *note, struct error *err)
 {
-    char temporary[300];
-    int fd;
-
-    name_with(name, ".tmp", temporary);
-    fd = openat(disk->dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0 && write_all(fd, bytes, len) == 0) {
-        (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* only a hint: fsync decides */
-        return fd;
-    }
-    io_error(err, "write", temporary);
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-static int write_end(int fd, const char *name, struct error *err)
-{
-    int rc = fsync(fd);
-
-    if (close(fd) < 0 || rc < 0)
-        return io_error(err, "write", name);
-    return 0;
-}
-
-static int write_whole(const struct disk *disk, const char *name, const char *bytes, size_t len, struct error *err)
-{
-    int fd = write_begin(disk, name, bytes, len, err);
-
-    return fd < 0 ? -1 : write_end(fd, name, err);
-}
-
-static int begin_note(const struct disk *disk, const struct note *note, struct error *err)
-{
-    char name[256], *text = json_dumps(note->json, JSON_INDENT(1));
-    int fd = -1;
+    char name[256], *text;
 
     file_name(note->key, name);
-    if (text)
-        fd = write_begin(disk, name, text, strlen(text), err);
-    else
-        error_set(err, ERR_INVALID, "%s cannot be written as JSON", note->key);
-    free(text);
-    return fd;
-}
-
-/* Write the temporary files of up to BATCH objects from *at on; *at moves behind them. */
-static int write_batch(const struct disk *disk, struct note **at, struct error *err)
-{
-    int fds[BATCH], rc = 0;
-    size_t n = 0;
-
-    for (; *at && n < BATCH && rc == 0; *at = (*at)->hh.next) {
-        if (!(*at)->json)
-            continue;
-        fds[n] = begin_note(disk, *at, err);
-        if (fds[n] < 0)
-            rc = -1;
-        else
-            n++;
+    if (!note->json) {
+        buf_addf(turn, "del %s\n", name);
+        return 0;
     }
-    for (size_t i = 0; i < n; i++)
-        if (write_end(fds[i], "an object", rc == 0 ? err : NULL) < 0)
-            rc = -1;
-    return rc;
+    text = json_dumps(note->json, JSON_INDENT(1));
+    if (!text)
+        return error_set(err, ERR_INVALID, "%s cannot be written as JSON", note->key);
+    add_file(turn, name, text);
+    free(text);
+    return 0;
 }
 
-static bool any_removal(const struct disk *disk)
+static int turn_of_notes(const struct disk *disk, uint64_t version, struct buf *turn, struct error *err)
 {
-    for (const struct note *note = disk->notes; note; note = note->hh.next)
-        if (!note->json)
-            return true;
-    return false;
-}
-
-static int write_temporaries(const struct disk *disk, uint64_t version, struct error *err)
-{
-    struct note *at = disk->notes;
+    bool any_removal = false;
     char text[32];
 
-    while (at)
-        if (write_batch(disk, &at, err) < 0)
+    for (const struct note *note = disk->notes; note; note = note->hh.next) {
+        if (add_note(turn, note, err) < 0)
             return -1;
+        any_removal |= !note->json;
+    }
     snprintf(text, sizeof(text), "%llu\n", (unsigned long long)version);
-    return any_removal(disk) ? write_whole(disk, VERSION_FILE, text, strlen(text), err) : 0;
-}
-
-static int rename_temporary(const struct disk *disk, const char *name, struct error *err)
-{
-    char temporary[300];
-
-    name_with(name, ".tmp", temporary);
-    return renameat(disk->dir, temporary, disk->dir, name) < 0 ? io_error(err, "rename", temporary) : 0;
-}
-
-static int sync_folder(const struct disk *disk, struct error *err)
-{
-    return fsync(disk->dir) < 0 ? io_error(err, "sync the state folder", disk->folder) : 0;
-}
-
-static int write_turn(struct disk *disk, struct error *err)
-{
-    char name[256];
-    BUF list = {0};
-
-    if (any_removal(disk))
-        buf_adds(&list, "put " VERSION_FILE "\n");
-    for (const struct note *note = disk->notes; note; note = note->hh.next) {
-        file_name(note->key, name);
-        buf_addf(&list, "%s %s\n", note->json ? "put" : "del", name);
-    }
-    if (write_whole(disk, TURN_FILE, list.data, list.len, err) < 0 || sync_folder(disk, err) < 0)
-        return -1;
-    disk->has_turn = true;
-    return rename_temporary(disk, TURN_FILE, err) < 0 ? -1 : sync_folder(disk, err);
-}
-
-static int carry_out(const struct disk *disk, struct error *err)
-{
-    char name[256];
-
-    if (any_removal(disk) && rename_temporary(disk, VERSION_FILE, err) < 0)
-        return -1;
-    for (const struct note *note = disk->notes; note; note = note->hh.next) {
-        file_name(note->key, name);
-        if (note->json && rename_temporary(disk, name, err) < 0)
-            return -1;
-        if (!note->json && unlinkat(disk->dir, name, 0) < 0 && errno != ENOENT)
-            return io_error(err, "remove", name);
-    }
-    return sync_folder(disk, err);
-}
-
-/* A list that was not carried out whole must not meet the temporary files of the next try. */
-static int drop_turn(struct disk *disk, struct error *err)
-{
-    if (!disk->has_turn)
-        return 0;
-    if (unlinkat(disk->dir, TURN_FILE, 0) < 0 && errno != ENOENT)
-        return io_error(err, "remove", TURN_FILE);
-    disk->has_turn = false;
+    if (any_removal)
+        add_file(turn, VERSION_FILE, text);
     return 0;
 }
 
 static int flush(struct disk *disk, uint64_t version, struct error *err)
 {
-    bool is_single = HASH_COUNT(disk->notes) == 1;
+    BUF turn = {0};
 
-    if (disk->has_turn && (drop_turn(disk, err) < 0 || sync_folder(disk, err) < 0))
+    if (turn_of_notes(disk, version, &turn, err) < 0)
         return -1;
-    if (write_temporaries(disk, version, err) < 0)
+    /* A turn that could not be carried out is tried again; it stands in the log already, unless more came to it. */
+    if (!disk->is_logged && journal_append(disk->journal, version, turn.data, turn.len, err) < 0)
         return -1;
-    if (!is_single && write_turn(disk, err) < 0)
-        return -1;
-    if (carry_out(disk, err) < 0)
-        return -1;
-    return drop_turn(disk, err); /* reaches the disk with the next turn; until then it says what is so already */
+    disk->is_logged = true;
+    return carry_out(disk, turn.data, turn.len, err);
 }
 
 int disk_flush(struct disk *disk, uint64_t version, struct error *err)
@@ -488,5 +467,8 @@ int disk_flush(struct disk *disk, uint64_t version, struct error *err)
     if (flush(disk, version, err) < 0)
         return error_wrap(err, "state folder %s", disk->folder);
     forget_notes(disk);
+    disk->is_logged = false;
+    if (journal_size(disk->journal) > MAX_LOG)
+        (void)!empty_log(disk, NULL); /* the turn is safe; the next one tries again */
     return 0;
 }
