@@ -28,7 +28,7 @@ static void set_when(json_t *view, const char *key, int64_t ms)
 
 /* ---- members ---- */
 
-static size_t n_members_of(const struct job *job)
+static size_t n_asked(const struct job *job)
 {
     const struct job_shape *shape = &job->blueprint->spec.shapes[job->live ? job->live->shape : 0];
     size_t n = 0;
@@ -36,6 +36,14 @@ static size_t n_members_of(const struct job *job)
     for (size_t i = 0; i < shape->n_groups; i++)
         n += shape->groups[i].replicas;
     return n;
+}
+
+/* What runs or ran; of whoever waits, what is asked for. */
+static size_t n_members_of(const struct job *job)
+{
+    bool has_run = job->live || job_has_ended(job);
+
+    return has_run && job->n_members ? job->n_members : n_asked(job);
 }
 
 static size_t count_phase(const struct job *job, const char *phase)
@@ -55,8 +63,8 @@ static json_t *members_view(const struct job *job)
 {
     size_t total = n_members_of(job);
 
-    return json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)total, "running",
-                     (json_int_t)count_phase(job, "Running"), "succeeded",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "total", (json_int_t)total, "asked", (json_int_t)n_asked(job),
+                     "running", (json_int_t)count_phase(job, "Running"), "succeeded",
                      (json_int_t)(job->state == JOB_SUCCEEDED ? total : count_phase(job, "Succeeded")), "failed",
                      (json_int_t)count_phase(job, "Failed"));
 }
@@ -68,7 +76,7 @@ static json_t *charges_view(const struct job *job)
     json_t *view = json_array(), *amount;
     const char *resource;
 
-    json_object_foreach(job->live->charges, resource, amount)
+    json_object_foreach (job->live->charges, resource, amount)
         json_array_append_new(view, json_pack("{s:s, s:o}", "resource", resource, "amount",
                                               amount_json(resource_kind_of(resource), json_integer_value(amount))));
     return view;

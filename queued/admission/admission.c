@@ -146,6 +146,7 @@ struct attempt {
     const char *quota_reason; /* the first time that quota said no, or NULL */
     const char *reason;       /* why the last search failed, or NULL */
     bool is_never;            /* as far as the last search and check can tell */
+    size_t n_least;           /* members of the least gang that was tried in vain; 0: the job is not elastic */
     bool may_start_later;     /* only the quota of the moment stands against a placement that was found */
 };
 
@@ -243,8 +244,9 @@ static bool check_quota(struct round *round, size_t queue, struct attempt *attem
     return is_covered;
 }
 
-/* Returns whether the shape may start; then result and charges say how. */
-static bool try_shape(struct round *round, const struct plan_job *job, size_t shape, struct attempt *attempt)
+/* Returns whether the shape, `steps` smaller than asked for, may start; then result and charges say how. */
+static bool try_size(struct round *round, const struct plan_job *job, size_t shape, size_t steps,
+                     struct attempt *attempt)
 {
     struct arena *arena = &round->plan->arena;
     bool more = true;
@@ -254,6 +256,7 @@ static bool try_shape(struct round *round, const struct plan_job *job, size_t sh
         .excluded = arena_array(arena, const struct device_matcher *, round->input->n_resources),
     };
     question_of_shape(job->spec, shape, arena, attempt->question);
+    question_shrink(&job->spec->shapes[shape], steps, arena, attempt->question);
     attempt->question->now_ms = round->input->now_ms;
     attempt->question->is_brief = round->input->is_brief;
     attempt->question->excluded = attempt->excluded;
@@ -266,6 +269,55 @@ static bool try_shape(struct round *round, const struct plan_job *job, size_t sh
             return true;
     }
     return false;
+}
+
+/* `attempt` may start, `high` steps smaller than asked for; the whole may not. Halve the steps between until they meet
+ * at the largest gang: whoever fits still does with a member less. */
+static void grow(struct round *round, const struct plan_job *job, size_t shape, size_t high, struct attempt *attempt)
+{
+    size_t low = 0;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        struct attempt larger;
+
+        if (try_size(round, job, shape, middle, &larger)) {
+            gang_result_release(&attempt->result);
+            *attempt = larger;
+            high = middle;
+        } else {
+            gang_result_release(&larger.result);
+            low = middle;
+        }
+    }
+}
+
+static size_t n_members_of(const struct gang_spec *question)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < question->n_groups; i++)
+        n += question->groups[i].n_members;
+    return n;
+}
+
+/* The whole gang first. An elastic one then at its least, since whoever does not fit so does not fit at all, then as
+ * large as it fits. Returns whether it may start; else the attempt says why, of the least. */
+static bool try_shape(struct round *round, const struct plan_job *job, size_t shape, struct attempt *attempt)
+{
+    size_t steps = shape_n_steps(&job->spec->shapes[shape]);
+
+    if (try_size(round, job, shape, 0, attempt))
+        return true;
+    if (steps == 0 || attempt->result.verdict == GANG_REFUSED)
+        return false;
+    gang_result_release(&attempt->result);
+    if (!try_size(round, job, shape, steps, attempt)) {
+        attempt->n_least = n_members_of(attempt->question);
+        return false;
+    }
+    grow(round, job, shape, steps, attempt);
+    return true;
 }
 
 static void keep_result(struct plan *plan, struct gang_result *result)
@@ -314,6 +366,9 @@ static void refuse_shape(struct round *round, struct plan_outcome *outcome, size
 
     if (attempt->quota_reason && attempt->result.verdict == GANG_WAITS)
         reason = arena_printf(&round->plan->arena, "%s; without it: %s", attempt->quota_reason, attempt->reason);
+    if (attempt->n_least)
+        reason = arena_printf(&round->plan->arena, "not even with %zu member%s: %s", attempt->n_least,
+                              attempt->n_least == 1 ? "" : "s", reason);
     reason = named(round, job_of(round, outcome), shape, reason);
     if (shape == 0) {
         waits(outcome, layer, reason);

@@ -80,7 +80,7 @@ struct plan_input {
     size_t n_pending;
     int64_t now_ms;
     bool makes_namespaces; /* the cluster makes a namespace when something is created in it */
-    bool is_brief;    /* explanations without the search for what would make a gang fit: see gang_spec */
+    bool is_brief;         /* explanations without the search for what would make a gang fit: see gang_spec */
     size_t max_tries; /* gangs searched for in this round; 0: PLAN_DEFAULT_TRIES. The others wait for the next one. */
 };
 #define PLAN_DEFAULT_TRIES 1000

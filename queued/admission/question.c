@@ -85,3 +85,37 @@ void question_of_shape(const struct job_spec *job, size_t shape, struct arena *a
         .score = scores[job->placement],
     };
 }
+
+static size_t step_of(const struct job_group *group)
+{
+    return group->job_size ? group->job_size : 1;
+}
+
+static size_t group_n_steps(const struct job_group *group)
+{
+    return (group->replicas - group->min_replicas) / step_of(group);
+}
+
+size_t shape_n_steps(const struct job_shape *shape)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < shape->n_groups; i++)
+        n += group_n_steps(&shape->groups[i]);
+    return n;
+}
+
+void question_shrink(const struct job_shape *shape, size_t steps, struct arena *arena, struct gang_spec *question)
+{
+    struct gang_group *groups = arena_array(arena, struct gang_group, shape->n_groups);
+
+    for (size_t i = 0; i < shape->n_groups; i++) {
+        size_t most = group_n_steps(&shape->groups[i]), n = steps < most ? steps : most;
+
+        groups[i] = question->groups[i];
+        groups[i].n_members -= n * step_of(&shape->groups[i]);
+        steps -= n;
+    }
+    INVARIANT(steps == 0);
+    question->groups = groups;
+}

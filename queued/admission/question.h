@@ -16,4 +16,11 @@
  * them from. Cannot fail: a job_spec is checked already. Pure; any thread. */
 void question_of_shape(const struct job_spec *job, size_t shape, struct arena *arena, struct gang_spec *out);
 
+/* Groups whose minReplicas is below replicas may start smaller. A shape shrinks in steps, of a member or of one whole
+ * job where a group consists of equal jobs (JobSet): the first group down to its least, then the next, in the
+ * manifest's order. How many steps there are; 0: it starts whole or not at all. */
+size_t shape_n_steps(const struct job_shape *shape);
+/* Take `steps` (at most shape_n_steps) away from the question of that shape; in `arena`. */
+void question_shrink(const struct job_shape *shape, size_t steps, struct arena *arena, struct gang_spec *question);
+
 #endif

@@ -90,6 +90,7 @@ void lifecycle_admit(struct lifecycle *lc, struct job *job, const struct job_adm
     job->attempt = job_next_attempt(job);
     job->live = attempt_new(job->attempt, admission->shape, lifecycle_now_ms(lc));
     attempt_decide(job->live, admission->objects, admission->placement, admission->chosen, admission->charges);
+    job->n_members = json_array_size(json_object_get(admission->placement, "members"));
     attempt_store(job->live, job->id, lc->options.store);
     job_set_wait(job, NULL, false);
     tell_placement(lc, job);

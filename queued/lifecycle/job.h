@@ -28,6 +28,8 @@ struct job {
 
     struct attempt *live; /* not NULL exactly while the state is live */
 
+    size_t n_members; /* of the last attempt; 0: none yet, or not known any more */
+
     int64_t *waits_for; /* ids of jobs that must succeed first */
     size_t n_waits_for;
 

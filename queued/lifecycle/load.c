@@ -67,6 +67,32 @@ static void load_dependency(void *ctx, int64_t id, int64_t depends_on)
     job->waits_for[job->n_waits_for++] = depends_on;
 }
 
+/* How many members ran follows from the specification, but for gangs that may have started smaller or otherwise. */
+static bool has_one_size(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->shapes[0].n_groups; i++)
+        if (spec->shapes[0].groups[i].min_replicas < spec->shapes[0].groups[i].replicas)
+            return false;
+    return spec->n_shapes == 1;
+}
+
+static void count_members(struct job *job, const struct attempt *attempt)
+{
+    job->n_members = json_array_size(json_object_get(attempt->placement, "members"));
+}
+
+static int load_last_attempt(struct lifecycle *lc, struct job *job, struct error *err)
+{
+    CLEANUP(attempt) *attempt = NULL;
+
+    if (!job_has_ended(job) || job->attempt == 0 || has_one_size(&job->blueprint->spec))
+        return 0;
+    if (attempt_load(lc->options.store, job->id, job->attempt, &attempt, err) < 0)
+        return -1;
+    count_members(job, attempt);
+    return 0;
+}
+
 static int load_attempts(struct lifecycle *lc, struct error *err)
 {
     for (size_t i = 0; i < lc->jobs.n; i++) {
@@ -76,6 +102,9 @@ static int load_attempts(struct lifecycle *lc, struct error *err)
             if (attempt_load(lc->options.store, job->id, job->attempt, &job->live, err) < 0)
                 return -1;
             job->live->step_ms = lifecycle_now_ms(lc);
+            count_members(job, job->live);
+        } else if (load_last_attempt(lc, job, err) < 0) {
+            return -1;
         }
         job_touch(lc, job);
     }

@@ -90,8 +90,8 @@ static json_t *environment(const struct member_input *member)
         json_sprintf("%lld", (long long)member->job), "name", "QUEUED_ATTEMPT", "value",
         json_sprintf("%lld", (long long)member->attempt), "name", "QUEUED_GROUP", "value", member->group->name, "name",
         "QUEUED_INDEX", "value", json_sprintf("%zu", member->index), "name", "QUEUED_GROUP_SIZE", "value",
-        json_sprintf("%zu", member->group->replicas), "name", "RANK", "value", json_sprintf("%zu", member->rank),
-        "name", "WORLD_SIZE", "value", json_sprintf("%zu", member->world_size), "name", "MASTER_ADDR", "value",
+        json_sprintf("%zu", member->group_size), "name", "RANK", "value", json_sprintf("%zu", member->rank), "name",
+        "WORLD_SIZE", "value", json_sprintf("%zu", member->world_size), "name", "MASTER_ADDR", "value",
         json_sprintf("%s.%s.%s.svc", json_string_value(master), member->service, member->spec->ns), "name",
         "MASTER_PORT", "value", LAUNCH_MASTER_PORT, "name", "JOB_COMPLETION_INDEX", "value",
         json_sprintf("%zu", member->index));

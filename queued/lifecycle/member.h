@@ -16,7 +16,7 @@ struct member_input {
     const char *name, *service, *node;
     char **claim_names; /* per entry of the group's claims: the claim in the cluster */
     int64_t job, attempt;
-    size_t index, rank, world_size;
+    size_t index, group_size, rank, world_size; /* group_size: members of the group in this attempt */
 };
 
 /* A new v1 Pod. */

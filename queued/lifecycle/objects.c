@@ -195,11 +195,23 @@ static void add_claims(const struct objects_input *input, const char *base, json
         }
 }
 
-/* What pod.c needs to know of one member. */
+/* Of an elastic group perhaps fewer than the manifest asks for. */
+static size_t group_size(const struct placement *placement, size_t group)
+{
+    size_t n = 0;
+
+    for (size_t m = 0; m < placement->n_members; m++)
+        n += placement->members[m].group == group;
+    return n;
+}
+
 static void add_pods(const struct objects_input *input, const char *base, json_t *objects)
 {
     const struct placement *placement = input->placement;
+    size_t n_groups = input->spec->shapes[input->shape].n_groups, *sizes = mem_array(size_t, n_groups + 1);
 
+    for (size_t g = 0; g < n_groups; g++)
+        sizes[g] = group_size(placement, g);
     for (size_t m = 0; m < placement->n_members; m++) {
         const struct job_group *group = group_of(input, m);
         char *name = member_name(input, base, m, NULL);
@@ -214,6 +226,7 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
             .job = input->job,
             .attempt = input->attempt,
             .index = placement->members[m].index,
+            .group_size = sizes[placement->members[m].group],
             .rank = m,
             .world_size = placement->n_members,
             .claim_names = mem_array(char *, group->n_claims + 1),
@@ -228,6 +241,7 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
         json_decref(member.labels);
         free(name);
     }
+    free(sizes);
 }
 
 static bool is_assumed_once(const json_t *objects, const char *name)

@@ -31,6 +31,7 @@ struct job_row {
     const char *second; /* models of a second whole-gang shape, or NULL */
     const char *waits_for;
     int64_t not_before_ms;
+    int least; /* minReplicas; 0: all */
 };
 struct queue_row {
     const char *name;
@@ -105,6 +106,28 @@ static const struct round_case {
       {.queue = "a", .members = 1, .count = 1, .models = "h", .not_before_ms = 61000}},
      "1 waits: order: waits for job x (9), which is Running\n"
      "2 waits: launch: the last launch failed; the next one is tried in 60 s\n"},
+    {"an elastic gang starts as large as it fits",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 9, .count = 1, .models = "h", .least = 2, .cpu = "100m"},
+      {.queue = "a", .members = 1, .count = 1, .models = "h"}},
+     "1 starts: h=4 cpu=400 pods=4\n2 waits: devices\n"},
+    {"an elastic gang that fits whole starts whole",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 3, .count = 1, .models = "h", .least = 1}},
+     "1 starts: h=3 cpu=3000 pods=3\n"},
+    {"an elastic gang starts as large as quota allows",
+     {{"a", 1, 3, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 4, .count = 1, .models = "h", .least = 1}},
+     "1 starts: h=3 cpu=3000 pods=3\n"},
+    {"what an elastic gang needs at least must be there",
+     {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 9, .count = 1, .models = "h", .least = 5}},
+     "1 never: devices\n"},
+    {"the least is charged like the whole",
+     {{"a", 1, 1, -1, -1, 0, QUEUE_OPEN}},
+     {{.queue = "a", .members = 4, .count = 1, .models = "h", .least = 2}},
+     "1 never: quota: not even with 2 members: quota of h: needs 2, queue a may use 1 more (nominal 1, in use 0); it "
+     "may never use that many\n"},
     {"more than the cluster has can never start",
      {{"a", 1, -1, -1, -1, 0, QUEUE_OPEN}},
      {{.queue = "a", .members = 1, .count = 5, .models = "*"}},
@@ -176,11 +199,11 @@ static void add_choices(struct buf *text, const char *models, int count)
 
 static void add_group(struct buf *text, const struct job_row *row, const char *claim_template)
 {
-    buf_addf(
-        text,
-        "[{name: w, replicas: %d, template: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: %s},"
-        " claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: %s}]}}}]",
-        row->members, row->cpu ? row->cpu : "'1'", claim_template);
+    buf_addf(text,
+             "[{name: w, replicas: %d, minReplicas: %d, template: {spec: {containers: [{name: c, image: i, resources: "
+             "{requests: {cpu: %s},"
+             " claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: %s}]}}}]",
+             row->members, row->least ? row->least : row->members, row->cpu ? row->cpu : "'1'", claim_template);
 }
 
 static json_t *gangjob_of_text(const char *text)
@@ -474,6 +497,40 @@ static void test_admission__what_steering_cannot_hold_waits(void **state)
     release(&b);
 }
 
+static const char two_elastic_groups[] =
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: j}, spec: {groups: ["
+#define ELASTIC(name, rest)                                                                                            \
+    "{name: " name ", " rest                                                                                           \
+    ", template: {spec: {containers: [{name: c, image: i, resources: {claims: [{name: g}]}}],"                         \
+    " resourceClaims: [{name: g, resourceClaimTemplateName: t}]}}}"
+    ELASTIC("a", "replicas: 3, minReplicas: 1") ", " ELASTIC(
+        "b", "replicas: 6, minReplicas: 2, jobSize: 2") "], claimTemplates: [{name: t, spec: {devices: {requests: "
+                                                        "[{name: r, exactly: {deviceClassName: gpu, selectors: "
+                                                        "[{cel: {expression: 'device.attributes[\"gpu.example\"].model "
+                                                        "== \"h\"'}}]}}]}}}]}}";
+
+/* 4 devices for 3 + 6 members: the first group shrinks to its least, then the second, by whole jobs of two. */
+static void test_admission__groups_shrink_in_the_order_of_the_manifest(void **state)
+{
+    struct built b;
+    struct plan plan;
+    struct error err = {0};
+
+    (void)state;
+    build(&cases[0], &b);
+    json_decref(b.gangjobs[0]);
+    b.gangjobs[0] = gangjob_of_text(two_elastic_groups);
+    assert_int_equal(job_spec_parse(b.gangjobs[0], &b.arena, &b.specs[0], &err), 0);
+    admission_plan(&b.input, &plan);
+    assert_true(plan.outcomes[0].is_admitted);
+    assert_int_equal(plan.outcomes[0].question->groups[0].n_members, 1);
+    assert_int_equal(plan.outcomes[0].question->groups[1].n_members, 2);
+    assert_int_equal(plan.outcomes[0].placement->n_members, 3);
+    assert_int_equal(plan.outcomes[0].charges[R_PODS], 3);
+    plan_release(&plan);
+    release(&b);
+}
+
 static void test_admission__twins_of_a_failure_are_not_searched_for_again(void **state)
 {
     struct built b;
@@ -503,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_admission__equal_inputs_give_byte_equal_plans),
         cmocka_unit_test(test_admission__a_round_tries_no_more_than_it_may),
         cmocka_unit_test(test_admission__what_steering_cannot_hold_waits),
+        cmocka_unit_test(test_admission__groups_shrink_in_the_order_of_the_manifest),
         cmocka_unit_test(test_admission__twins_of_a_failure_are_not_searched_for_again),
     };
 

@@ -204,6 +204,55 @@ static void test_objects__all_members_name_the_same_shared_claim(void **state)
     stage_close(&stage);
 }
 
+static const char elastic[] = "apiVersion: queue.dra/v1\n"
+                              "kind: GangJob\n"
+                              "metadata: {name: elastic}\n"
+                              "spec:\n"
+                              "  queue: a\n"
+                              "  groups:\n"
+                              "    - name: w\n"
+                              "      replicas: 50\n"
+                              "      minReplicas: 2\n"
+                              "      template:\n"
+                              "        metadata: {annotations: {embedded.queue.dra/duration: 5s}}\n"
+                              "        spec:\n"
+                              "          containers: [{name: c, image: i, resources: {claims: [{name: g}]}}]\n"
+                              "          resourceClaims: [{name: g, resourceClaimTemplateName: t}]\n"
+                              "  claimTemplates:\n"
+                              "    - name: t\n"
+                              "      spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}\n";
+
+static void assert_members(struct stage *stage, const char *job, int total, int asked)
+{
+    json_t *view = stage_view(stage, job), *members = json_object_get(view, "members");
+
+    assert_int_equal(json_integer_value(json_object_get(members, "total")), total);
+    assert_int_equal(json_integer_value(json_object_get(members, "asked")), asked);
+    json_decref(view);
+}
+
+/* The stage has four devices. */
+static void test_objects__an_elastic_gang_is_told_its_size(void **state)
+{
+    struct stage stage;
+    const json_t *container;
+
+    (void)state;
+    stage_open(&stage, NULL);
+    stage_must_submit(&stage, elastic);
+    stage_run(&stage, 1000);
+    assert_members(&stage, "1", 4, 50);
+    container = container_of(find_kind(&stage, "Pod", "w", "3"), "containers");
+    assert_string_equal(variable(container, "WORLD_SIZE"), "4");
+    assert_string_equal(variable(container, "QUEUED_GROUP_SIZE"), "4");
+    stage_run(&stage, 10000);
+    assert_string_equal(stage_state(&stage, "1"), "Succeeded");
+    assert_members(&stage, "1", 4, 50);
+    stage_restart(&stage);
+    assert_members(&stage, "1", 4, 50);
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_objects__what_the_user_wrote_stays),
         cmocka_unit_test(test_objects__a_pod_is_bound_in_each_of_its_terms),
         cmocka_unit_test(test_objects__all_members_name_the_same_shared_claim),
+        cmocka_unit_test(test_objects__an_elastic_gang_is_told_its_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
