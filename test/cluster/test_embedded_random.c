@@ -13,9 +13,12 @@
 
 #include "test/support/cmocka.h"
 
-#define N_SEEDS     2000
-#define N_RESTARTED 60 /* of them with a state folder and kills */
-#define N_KILLED    40
+/* Seeds of each test in an ordinary run. EMBEDDED_TIMES=K runs K times as many (for a night: 1000). */
+#define N_SEEDS     400
+#define N_RESTARTED 30 /* of them with a state folder and kills */
+#define N_KILLED    20
+#define N_TWICE     20
+#define N_ODD       100
 #define N_STEPS     40
 
 /* ---- rules ---- */
@@ -188,6 +191,12 @@ static void create_pod(struct world *world, struct rng *rng, size_t i)
 
     if (rng_below(rng, 3) == 0)
         json_object_set_new(json_object_get(pod, "spec"), "schedulingGates", world_json("[{'name': 'g'}]"));
+    if (rng_below(rng, 4) == 0)
+        json_object_set_new(
+            json_array_get(json_object_get(json_object_get(pod, "spec"), "containers"), 0), "resources",
+            world_json("{'limits': {'deviceclass.resource.kubernetes.io/a': %d}}", (int)rng_below(rng, 2) + 1));
+    if (rng_below(rng, 8) == 0)
+        json_object_del(json_object_get(pod, "spec"), "resourceClaims");
     owned(world, pod, rng_next(rng));
     world_create_json(world, pod, NULL);
     json_decref(pod);
@@ -288,6 +297,14 @@ static char *run(uint64_t seed, bool keeps_state)
     return end;
 }
 
+static uint64_t seeds(uint64_t ordinary)
+{
+    const char *times = getenv("EMBEDDED_TIMES");
+    unsigned long long k = times ? strtoull(times, NULL, 10) : 1;
+
+    return ordinary * (k ? k : 1);
+}
+
 static uint64_t seed_now; /* for the message of a failing run */
 
 static int tell_seed(void **state)
@@ -300,14 +317,14 @@ static int tell_seed(void **state)
 static void test_random__rules_hold_after_every_change(void **state)
 {
     (void)state;
-    for (seed_now = 1; seed_now <= N_SEEDS; seed_now++)
+    for (seed_now = 1; seed_now <= seeds(N_SEEDS); seed_now++)
         free(run(seed_now, false));
 }
 
 static void test_random__rules_hold_over_kills(void **state)
 {
     (void)state;
-    for (seed_now = 1; seed_now <= N_RESTARTED; seed_now++)
+    for (seed_now = 1; seed_now <= seeds(N_RESTARTED); seed_now++)
         free(run(seed_now, true));
 }
 
@@ -317,7 +334,7 @@ static void test_random__rules_hold_over_kills(void **state)
 static void test_random__a_killed_process_leaves_a_cluster_that_keeps_the_rules(void **state)
 {
     (void)state;
-    for (seed_now = 1; seed_now <= N_KILLED; seed_now++) {
+    for (seed_now = 1; seed_now <= seeds(N_KILLED); seed_now++) {
         struct rng rng = {seed_now};
         struct world world;
         pid_t child;
@@ -349,7 +366,7 @@ static void test_random__a_killed_process_leaves_a_cluster_that_keeps_the_rules(
 static void test_random__equal_inputs_give_equal_streams(void **state)
 {
     (void)state;
-    for (seed_now = 1; seed_now <= 50; seed_now++) {
+    for (seed_now = 1; seed_now <= seeds(N_TWICE); seed_now++) {
         char *a = run(seed_now, false), *b = run(seed_now, false);
 
         assert_string_equal(a, b);
@@ -451,7 +468,7 @@ static void make_odd(json_t *json, struct rng *rng)
 static void test_random__odd_objects_are_refused_or_do_no_harm(void **state)
 {
     (void)state;
-    for (seed_now = 1; seed_now <= 300; seed_now++) {
+    for (seed_now = 1; seed_now <= seeds(N_ODD); seed_now++) {
         struct rng rng = {seed_now};
         struct world world;
         size_t n_taken = 0;
