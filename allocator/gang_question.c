@@ -529,6 +529,8 @@ static int find_kinds(struct gang *gang, struct error *err)
 
 static int find_mapped(struct gang *gang, struct error *err)
 {
+    if (!feature_on(snapshot_features(gang->snapshot), FEATURE_EXTENDED_RESOURCES))
+        return 0;
     gang->mapped = arena_array(&gang->work, const char *, gang->n_resources);
     for (size_t i = 0; i < gang->n_resources; i++)
         if (extended_class(gang->snapshot, gang->resources[i]))
