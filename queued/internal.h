@@ -56,6 +56,9 @@ struct core {
     struct planner_round *round; /* on its way, or come back and not applied yet */
     bool is_round_back;
     bool wants_plan;
+    bool wants_rest;          /* the last round had no try left for a job that none came to since the last change */
+    uint64_t n_rounds;        /* begun so far: the number of the last one */
+    uint64_t change_round;    /* the last one that began because something had changed */
     uint64_t planned_version; /* of the world, in the last round */
 
     struct pending_reply *replies;

@@ -20,7 +20,7 @@
 
 struct planner_round {
     struct core *core;
-    uint64_t epoch;
+    uint64_t epoch, number;
     struct book *book;
     struct snapshot *snapshot;
     struct arena arena;
@@ -59,6 +59,7 @@ static void add_pending(struct core *core, struct planner_round *round, struct p
         .last_failure = job->failures ? arena_strdup(&round->arena, job->reason) : NULL,
         .waits_for = waiting_for(core, job, &round->arena),
         .spec = &job->blueprint->spec,
+        .last_look = job->last_look,
         .twin = job->blueprint->twin,
     };
     round->blueprints[n] = blueprint_ref(job->blueprint);
@@ -141,11 +142,15 @@ void planner_start(struct core *core)
 {
     if (lifecycle_take_wants_plan(core->lifecycle) || world_version(core->world) != core->planned_version)
         core->wants_plan = true;
-    if (!core->wants_plan || core->round || !core->is_synced || core->degraded.code)
+    if ((!core->wants_plan && !core->wants_rest) || core->round || !core->is_synced || core->degraded.code)
         return;
-    core->wants_plan = false;
+    core->n_rounds++;
+    if (core->wants_plan)
+        core->change_round = core->n_rounds;
+    core->wants_plan = core->wants_rest = false;
     core->planned_version = world_version(core->world);
     core->round = round_new(core);
+    core->round->number = core->n_rounds;
     core->is_round_back = false;
     world_watch_begin(core->world);
     if (core->round->input.n_pending == 0) {
@@ -197,6 +202,17 @@ static void admit(struct core *core, const struct planner_round *round, const st
     json_decref(admission.charges);
 }
 
+/* A round that passes over somebody whom none came to since the last change is followed by another one. */
+static void note_wait(struct core *core, const struct planner_round *round, const struct plan_outcome *outcome,
+                      struct job *job)
+{
+    job_set_wait(job, outcome, round->input.is_brief);
+    if (!outcome->is_untried)
+        job->last_look = round->number;
+    else if (job->last_look < core->change_round)
+        core->wants_rest = true;
+}
+
 static void apply(struct core *core, const struct planner_round *round, const struct plan_outcome *outcome)
 {
     struct job *job = job_list_find(lifecycle_jobs(core->lifecycle), round->input.pending[outcome->job].id);
@@ -204,7 +220,7 @@ static void apply(struct core *core, const struct planner_round *round, const st
     if (!job || job->state != JOB_PENDING || job->version != round->versions[outcome->job])
         return;
     if (!outcome->is_admitted)
-        job_set_wait(job, outcome, round->input.is_brief);
+        note_wait(core, round, outcome, job);
     else if (round->book == core->book && !world_disturbs(core->world, outcome->placement))
         admit(core, round, outcome, job);
     else

@@ -35,6 +35,9 @@ struct round {
     struct order order;
     const struct snapshot *snapshot; /* with everything admitted so far */
     size_t max_tries;
+    bool *is_overdue;         /* per pending job: its try is kept for it */
+    size_t n_tries_kept;      /* for those; the others share what is left */
+    size_t n_tries_shared;    /* spent of that */
     struct failure *failures; /* open addressing by twin; n_slots is a power of two, more than twice what is in it */
     size_t n_slots;
 };
@@ -128,10 +131,12 @@ static void remember_failure(struct round *round, const struct plan_outcome *out
 
 static bool gate_tries(struct round *round, struct plan_outcome *outcome)
 {
-    if (round->plan->n_tries < round->max_tries)
+    if (round->is_overdue[outcome->job] || round->n_tries_shared < round->max_tries - round->n_tries_kept)
         return false;
+    outcome->is_untried = true;
     return waits(outcome, LAYER_ORDER,
-                 arena_printf(&round->plan->arena, "%zu jobs before it were tried in this round; its turn comes later",
+                 arena_printf(&round->plan->arena,
+                              "this round tried others, %zu at most; its turn comes in one of the next",
                               round->max_tries));
 }
 
@@ -380,7 +385,7 @@ static void refuse_shape(struct round *round, struct plan_outcome *outcome, size
     gang_result_release(&attempt->result);
 }
 
-static bool gate_devices(struct round *round, struct plan_outcome *outcome)
+static bool search_shapes(struct round *round, struct plan_outcome *outcome)
 {
     const struct plan_job *job = job_of(round, outcome);
 
@@ -394,7 +399,17 @@ static bool gate_devices(struct round *round, struct plan_outcome *outcome)
         }
         refuse_shape(round, outcome, shape, &attempt);
     }
-    remember_failure(round, outcome);
+    return false;
+}
+
+static bool gate_devices(struct round *round, struct plan_outcome *outcome)
+{
+    size_t before = round->plan->n_tries;
+
+    if (!search_shapes(round, outcome))
+        remember_failure(round, outcome);
+    if (!round->is_overdue[outcome->job])
+        round->n_tries_shared += round->plan->n_tries - before;
     return true;
 }
 
@@ -403,6 +418,33 @@ static bool (*const gates[])(struct round *round, struct plan_outcome *outcome) 
 };
 
 /* ---- the round ---- */
+
+static int cmp_overdue(const void *a, const void *b, void *ctx)
+{
+    const struct plan_job *jobs = ctx, *left = &jobs[*(const size_t *)a], *right = &jobs[*(const size_t *)b];
+
+    if (left->last_look != right->last_look)
+        return left->last_look < right->last_look ? -1 : 1;
+    return order_cmp(left, right);
+}
+
+/* With more jobs than tries, those at the end of the line would never be tried while those before them are blocked. So
+ * half of the tries are kept for whoever was not come to for longest. Everybody still is looked at in his turn. */
+static void keep_tries(struct round *round)
+{
+    const struct plan_input *input = round->input;
+    size_t *jobs = arena_array(&round->plan->arena, size_t, input->n_pending);
+
+    round->is_overdue = arena_array(&round->plan->arena, bool, input->n_pending);
+    if (input->n_pending <= round->max_tries)
+        return;
+    for (size_t i = 0; i < input->n_pending; i++)
+        jobs[i] = i;
+    qsort_r(jobs, input->n_pending, sizeof(*jobs), cmp_overdue, (void *)(uintptr_t)input->pending);
+    round->n_tries_kept = (round->max_tries + 1) / 2;
+    for (size_t i = 0; i < round->n_tries_kept; i++)
+        round->is_overdue[jobs[i]] = true;
+}
 
 static void number_those_that_wait(const struct round *round)
 {
@@ -433,6 +475,7 @@ void admission_plan(const struct plan_input *input, struct plan *plan)
     round.failures = arena_array(&plan->arena, struct failure, round.n_slots);
     tree_init(&round.tree, input, &plan->arena);
     order_init(&round.order, &round.tree, &plan->arena);
+    keep_tries(&round);
     while ((job = order_next(&round.order)) != PLAN_ROOT) {
         struct plan_outcome *outcome = &plan->outcomes[plan->n_outcomes++];
         size_t gate = 0;

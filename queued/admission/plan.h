@@ -58,6 +58,7 @@ struct plan_job {
     const char *last_failure; /* why the last launch failed, or NULL */
     const char *waits_for;    /* "job prepare (12), which is Running", or NULL */
     const struct job_spec *spec;
+    uint64_t last_look; /* the number of the last round that came to it, see max_tries; 0: none did */
     uint64_t
         twin; /* equal for jobs that ask for exactly the same (namespace, shapes, claims, constraints); 0: not known */
 };
@@ -81,7 +82,9 @@ struct plan_input {
     int64_t now_ms;
     bool makes_namespaces; /* the cluster makes a namespace when something is created in it */
     bool is_brief;         /* explanations without the search for what would make a gang fit: see gang_spec */
-    size_t max_tries; /* gangs searched for in this round; 0: PLAN_DEFAULT_TRIES. The others wait for the next one. */
+    /* Gangs searched for in this round, about; 0: PLAN_DEFAULT_TRIES. The others wait for the next one, which comes to
+     * all in the end: half of the tries are for those with the lowest last_look. */
+    size_t max_tries;
 };
 #define PLAN_DEFAULT_TRIES 1000
 
@@ -105,6 +108,7 @@ struct plan_outcome {
     /* Not admitted: */
     enum plan_layer layer;
     const char *reason; /* one sentence for people */
+    bool is_untried;    /* the round had no try left for it */
     bool is_never;      /* would not fit on the empty cluster, or within the largest quota */
     size_t position;    /* in its queue, from 1, among the jobs that wait */
 

@@ -43,6 +43,7 @@ struct job {
         bool is_brief; /* the explanation counts only */
         json_t *explanation;
     } wait;
+    uint64_t last_look; /* the last planning round that came to it, in place of passing over it; not stored */
 
     uint64_t version; /* grows with every change: a plan made for an older one is void */
     int64_t due_ms;   /* it wants to be looked at then; INT64_MAX: only when something happens */

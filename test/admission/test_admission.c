@@ -472,6 +472,35 @@ static const char unsteerable_gang[] =
                       "[{cel: {expression: "
                       "'device.capacity[\"gpu.example\"].memory.compareTo(quantity(\"80Gi\")) >= 0'}}]}}]}}}]}}";
 
+/* Four jobs that cannot start and two tries a round: each is come to within a few rounds, and the first always. */
+static void test_admission__rounds_come_to_everybody_in_the_end(void **state)
+{
+    struct built b;
+    struct plan plan;
+
+    (void)state;
+    build(&cases[ARRAY_SIZE(cases) - 1], &b);
+    b.input.n_pending = 4;
+    for (size_t i = 1; i < 4; i++) {
+        b.jobs[i] = b.jobs[0];
+        b.jobs[i].id = (int64_t)i + 1;
+    }
+    b.input.max_tries = 2;
+    for (uint64_t round = 1; round <= 4; round++) {
+        admission_plan(&b.input, &plan);
+        assert_int_equal(plan.n_tries, 2);
+        assert_false(plan.outcomes[0].is_untried);
+        for (size_t i = 0; i < 4; i++)
+            if (!plan.outcomes[i].is_untried)
+                b.jobs[plan.outcomes[i].job].last_look = round;
+        plan_release(&plan);
+    }
+    for (size_t i = 0; i < 4; i++)
+        assert_true(b.jobs[i].last_look > 0);
+    b.input.n_pending = 1;
+    release(&b);
+}
+
 static void test_admission__what_steering_cannot_hold_waits(void **state)
 {
     struct built b;
@@ -559,6 +588,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_admission__equal_inputs_give_byte_equal_plans),
         cmocka_unit_test(test_admission__a_round_tries_no_more_than_it_may),
+        cmocka_unit_test(test_admission__rounds_come_to_everybody_in_the_end),
         cmocka_unit_test(test_admission__what_steering_cannot_hold_waits),
         cmocka_unit_test(test_admission__groups_shrink_in_the_order_of_the_manifest),
         cmocka_unit_test(test_admission__twins_of_a_failure_are_not_searched_for_again),

@@ -593,11 +593,41 @@ static void test_core__a_status_tells_whether_it_is_ready(void **state)
     json_decref(status);
 }
 
+/* Each asks for something else, so that none is a twin of another, and none can start. */
+static void submit_blocked(struct stage *stage, int from, int n)
+{
+    BUF yaml = {0};
+
+    for (int i = from; i < from + n; i++) {
+        char name[32];
+        char *one;
+
+        snprintf(name, sizeof(name), "blocked-%d", i);
+        one = stage_job_yaml(&(struct stage_job){.name = name, .members = 1, .gpus = 5, .seconds = i, .priority = 1});
+        buf_addf(&yaml, "---\n%s", one);
+        free(one);
+    }
+    stage_must_submit(stage, buf_str(&yaml));
+}
+
+/* A round has a thousand tries. */
+static void test_core__whoever_stands_behind_a_thousand_that_are_blocked_starts(void **state)
+{
+    struct stage *stage = *state;
+
+    submit_blocked(stage, 1, 600);
+    submit_blocked(stage, 601, 600);
+    stage_must_start(stage, &(struct stage_job){.name = "small", .members = 1, .gpus = 1, .seconds = 5});
+    stage_run(stage, 1000);
+    assert_string_equal(stage_state(stage, "small"), "Running");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_core__##name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(whoever_stands_behind_a_thousand_that_are_blocked_starts),
         TEST(nothing_is_answered_before_the_turn_ends),
         TEST(a_submission_is_accepted_whole_or_not_at_all),
         TEST(the_same_key_gives_the_first_answer),
