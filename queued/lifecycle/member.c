@@ -9,31 +9,70 @@
 
 #include "allocator/base/banned.h"
 
-static json_t *host_name(const char *group, size_t index)
+static bool is_label(const char *text)
 {
+    size_t n = strlen(text);
+
+    return n > 0 && n <= LAUNCH_NAME_MAX && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == n &&
+           text[0] != '-' && text[n - 1] != '-';
+}
+
+/* "<group>-<index>"; in the parts of a JobSet the name that its users know a pod by, where that can be a host's. */
+static json_t *host_name(const struct job_spec *job, const struct job_group *group, size_t index)
+{
+    BUF own = {0};
     BUF text = {0};
     char *name;
     json_t *value;
 
-    buf_addf(&text, "%s-%zu", group, index);
+    if (group->job_size && group->member_name)
+        job_member_name(job, group, index, &own);
+    if (is_label(buf_str(&own)))
+        return json_string(buf_str(&own));
+    buf_addf(&text, "%s-%zu", group->name, index);
     name = launch_name(buf_str(&text));
     value = json_string(name);
     free(name);
     return value;
 }
 
+/* The index within the job: of a JobSet's group that is one of several equal jobs, else the group. */
+static size_t completion_index(const struct member_input *member)
+{
+    return member->group->job_size ? member->index % member->group->job_size : member->index;
+}
+
+/* What the controllers of Job and JobSet tell a pod by labels and annotations, for users who read them there. */
+static void tell_indexes(const struct member_input *member, json_t *told)
+{
+    const struct job_group *group = member->group;
+
+    json_object_set_new(told, "batch.kubernetes.io/job-completion-index",
+                        json_sprintf("%zu", completion_index(member)));
+    if (!group->job_size)
+        return;
+    json_object_set_new(told, "jobset.sigs.k8s.io/jobset-name", json_string(member->spec->name));
+    json_object_set_new(told, "jobset.sigs.k8s.io/replicatedjob-name", json_string(group->name));
+    json_object_set_new(told, "jobset.sigs.k8s.io/replicatedjob-replicas",
+                        json_sprintf("%zu", member->group_size / group->job_size));
+    json_object_set_new(told, "jobset.sigs.k8s.io/job-index", json_sprintf("%zu", member->index / group->job_size));
+    json_object_set_new(told, "jobset.sigs.k8s.io/restart-attempt",
+                        json_sprintf("%lld", (long long)member->attempt - 1));
+}
+
 static json_t *pod_metadata(const struct member_input *member)
 {
     const json_t *from = json_object_get(member->group->pod, "metadata");
-    json_t *labels = json_deep_copy(member->labels), *metadata;
+    json_t *labels = json_deep_copy(member->labels), *annotations = json_object();
 
+    tell_indexes(member, annotations);
+    json_object_update_missing(annotations, json_object_get(from, "annotations"));
     json_object_set_new(labels, LABEL_GROUP, json_string(member->group->name));
     json_object_set_new(labels, LABEL_INDEX, json_sprintf("%zu", member->index));
+    tell_indexes(member, labels);
     json_object_update_missing(labels, json_object_get(from, "labels"));
-    metadata = json_pack("{s:s, s:s, s:o}", "name", member->name, "namespace", member->spec->ns, "labels", labels);
-    if (json_object_get(from, "annotations"))
-        json_object_set(metadata, "annotations", json_object_get(from, "annotations"));
-    return metadata;
+    return json_pack("{s:s, s:s, s:o, s:o}", "name", member->name, "namespace", member->spec->ns, "labels", labels,
+                     "annotations", annotations);
 }
 
 static json_t *object_at(json_t *object, const char *key)
@@ -82,7 +121,7 @@ static void name_claims(json_t *spec, const struct member_input *member)
 
 static json_t *environment(const struct member_input *member)
 {
-    json_t *master = host_name(member->first_group, 0);
+    json_t *master = host_name(member->spec, member->first_group, 0);
     json_t *env = json_pack(
         "[{s:s, s:s}, {s:s, s:o}, {s:s, s:o}, {s:s, s:s}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o},"
         " {s:s, s:s}, {s:s, s:o}]",
@@ -94,8 +133,11 @@ static json_t *environment(const struct member_input *member)
         "WORLD_SIZE", "value", json_sprintf("%zu", member->world_size), "name", "MASTER_ADDR", "value",
         json_sprintf("%s.%s.%s.svc", json_string_value(master), member->service, member->spec->ns), "name",
         "MASTER_PORT", "value", LAUNCH_MASTER_PORT, "name", "JOB_COMPLETION_INDEX", "value",
-        json_sprintf("%zu", member->index));
+        json_sprintf("%zu", completion_index(member)));
 
+    if (member->group->job_size)
+        json_array_append_new(env, json_pack("{s:s, s:o}", "name", "QUEUED_JOB_INDEX", "value",
+                                             json_sprintf("%zu", member->index / member->group->job_size)));
     json_decref(master);
     return env;
 }
@@ -137,7 +179,7 @@ json_t *member_pod(const struct member_input *member)
     tell_containers(spec, "initContainers", env);
     tell_containers(spec, "containers", env);
     json_decref(env);
-    json_object_set_new(spec, "hostname", host_name(member->group->name, member->index));
+    json_object_set_new(spec, "hostname", host_name(member->spec, member->group, member->index));
     json_object_set_new(spec, "subdomain", json_string(member->service));
     json_object_set_new(spec, "schedulingGates", json_pack("[{s:s}]", "name", LAUNCH_GATE));
     if (!json_object_get(spec, "restartPolicy")) /* a member that ends has ended: the gang restarts as a whole */

@@ -11,8 +11,8 @@
 struct member_input {
     const struct job_spec *spec;
     const struct job_group *group;
-    const char *first_group; /* whose member 0 is the master */
-    json_t *labels;          /* of the attempt */
+    const struct job_group *first_group; /* whose member 0 is the master */
+    json_t *labels;                      /* of the attempt */
     const char *name, *service, *node;
     char **claim_names; /* per entry of the group's claims: the claim in the cluster */
     int64_t job, attempt;

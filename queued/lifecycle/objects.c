@@ -218,7 +218,7 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
         struct member_input member = {
             .spec = input->spec,
             .group = group,
-            .first_group = group_of(input, 0)->name,
+            .first_group = group_of(input, 0),
             .labels = labels(input),
             .name = name,
             .service = base,

@@ -9,9 +9,11 @@
  * decided (assume.c).
  *
  * Members find each other by environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun and its kin expect
- * them, JOB_COMPLETION_INDEX as an Indexed Job sets it, and QUEUED_JOB, QUEUED_JOB_ID, QUEUED_ATTEMPT, QUEUED_GROUP,
- * QUEUED_INDEX, QUEUED_GROUP_SIZE. What the user's container sets already stays. Host names are <group>-<index>, in the
- * domain of the attempt's Service. */
+ * them, JOB_COMPLETION_INDEX as an Indexed Job sets it (within its own job for the jobs of a JobSet; QUEUED_JOB_INDEX
+ * is that job's), and QUEUED_JOB, QUEUED_JOB_ID, QUEUED_ATTEMPT, QUEUED_GROUP, QUEUED_INDEX, QUEUED_GROUP_SIZE. What
+ * the user's container sets already stays. Labels and annotations of the Job and JobSet controllers that carry indexes
+ * and names are there too. Host names are <group>-<index>, for a JobSet <jobset>-<role>-<job>-<index>, in the domain of
+ * the attempt's Service (not in one called like the JobSet: two attempts, or two jobs of a name, would share it). */
 #ifndef QUEUED_LIFECYCLE_OBJECTS_H
 #define QUEUED_LIFECYCLE_OBJECTS_H
 

@@ -253,6 +253,44 @@ static void test_objects__an_elastic_gang_is_told_its_size(void **state)
     stage_close(&stage);
 }
 
+static const char jobset[] = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+                             "kind: JobSet\n"
+                             "metadata: {name: loop, labels: {kueue.x-k8s.io/queue-name: a}}\n"
+                             "spec:\n"
+                             "  replicatedJobs:\n"
+                             "    - name: workers\n"
+                             "      replicas: 2\n"
+                             "      template:\n"
+                             "        spec:\n"
+                             "          parallelism: 2\n"
+                             "          completions: 2\n"
+                             "          template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}\n";
+
+static void test_objects__a_member_of_a_jobset_knows_its_job_and_its_index_there(void **state)
+{
+    struct stage stage;
+    const json_t *pod, *labels, *annotations;
+
+    (void)state;
+    stage_open(&stage, NULL);
+    stage_must_submit(&stage, jobset);
+    stage_run(&stage, 1000);
+    pod = find_kind(&stage, "Pod", "workers", "3");
+    labels = json_object_get(json_object_get(pod, "metadata"), "labels");
+    annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
+    assert_string_equal(variable(container_of(pod, "containers"), "JOB_COMPLETION_INDEX"), "1");
+    assert_string_equal(variable(container_of(pod, "containers"), "QUEUED_JOB_INDEX"), "1");
+    assert_string_equal(variable(container_of(pod, "containers"), "QUEUED_INDEX"), "3");
+    assert_string_equal(text(labels, "jobset.sigs.k8s.io/job-index"), "1");
+    assert_string_equal(text(labels, "jobset.sigs.k8s.io/jobset-name"), "loop");
+    assert_string_equal(text(labels, "jobset.sigs.k8s.io/replicatedjob-name"), "workers");
+    assert_string_equal(text(annotations, "jobset.sigs.k8s.io/job-index"), "1");
+    assert_string_equal(text(annotations, "batch.kubernetes.io/job-completion-index"), "1");
+    assert_string_equal(text(json_object_get(pod, "spec"), "hostname"), "loop-workers-1-1");
+    assert_non_null(strstr(variable(container_of(pod, "containers"), "MASTER_ADDR"), "loop-workers-0-0."));
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_objects__a_pod_is_bound_in_each_of_its_terms),
         cmocka_unit_test(test_objects__all_members_name_the_same_shared_claim),
         cmocka_unit_test(test_objects__an_elastic_gang_is_told_its_size),
+        cmocka_unit_test(test_objects__a_member_of_a_jobset_knows_its_job_and_its_index_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
