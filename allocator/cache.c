@@ -65,10 +65,38 @@ static void table_clear(struct table *table, void (*release)(void *value))
     *table = (struct table){0};
 }
 
+/* ---- how often it helps ---- */
+
+/* Outlives the cache, as expressions and memos do that somebody still holds. */
+struct tally {
+    atomic_uint refs;
+    atomic_uint_least64_t asked[CACHE_KINDS], found[CACHE_KINDS];
+};
+
+static struct tally *tally_ref(struct tally *tally)
+{
+    atomic_fetch_add_explicit(&tally->refs, 1, memory_order_relaxed);
+    return tally;
+}
+
+static void tally_unref(struct tally *tally)
+{
+    if (atomic_fetch_sub_explicit(&tally->refs, 1, memory_order_acq_rel) == 1)
+        free(tally);
+}
+
+static void count(struct tally *tally, enum cache_kind kind, bool is_found)
+{
+    atomic_fetch_add_explicit(&tally->asked[kind], 1, memory_order_relaxed);
+    if (is_found)
+        atomic_fetch_add_explicit(&tally->found[kind], 1, memory_order_relaxed);
+}
+
 /* ---- the cache ---- */
 
 struct cache {
     atomic_uint refs;
+    struct tally *tally;
     pthread_mutex_t lock; /* of the tables; each value has its own */
     struct features features;
     struct symbols *symbols;
@@ -86,6 +114,7 @@ struct cache *cache_new(const struct features *features)
     INVARIANT(pthread_mutex_init(&cache->lock, NULL) == 0);
     cache->features = *features;
     cache->symbols = symbols_new();
+    cache->tally = tally_ref(mem_new(struct tally));
     return cache;
 }
 
@@ -113,8 +142,15 @@ void cache_unref(struct cache *cache)
     table_clear(&cache->memos, release_memo);
     table_clear(&cache->extras, cache->unref_extra);
     symbols_unref(cache->symbols);
+    tally_unref(cache->tally);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
+}
+
+void cache_count(const struct cache *cache, enum cache_kind kind, uint64_t *out_asked, uint64_t *out_found)
+{
+    *out_asked = atomic_load_explicit(&cache->tally->asked[kind], memory_order_relaxed);
+    *out_found = atomic_load_explicit(&cache->tally->found[kind], memory_order_relaxed);
 }
 
 uint64_t cache_stamp(struct cache *cache)
@@ -148,6 +184,7 @@ struct expression {
     struct cel_options options;
     struct mentions mentions;
     struct table outcomes; /* by projection */
+    struct tally *tally;
 };
 
 static void release_outcome(void *value)
@@ -162,6 +199,7 @@ void expression_unref(struct expression *expression)
     cel_expr_free(expression->compiled);
     free(expression->problem);
     table_clear(&expression->outcomes, release_outcome);
+    tally_unref(expression->tally);
     pthread_mutex_destroy(&expression->lock);
     free(expression);
 }
@@ -172,6 +210,7 @@ static struct expression *expression_new(struct cache *cache, const char *text)
     struct cel_problem problem = {0};
 
     atomic_init(&expression->refs, 1);
+    expression->tally = tally_ref(cache->tally);
     INVARIANT(pthread_mutex_init(&expression->lock, NULL) == 0);
     expression->options = cache_cel_options(cache);
     if (cel_compile(str_of(text), &expression->options, &expression->compiled, &problem) < 0) {
@@ -190,6 +229,7 @@ struct expression *cache_expression(struct cache *cache, const char *text)
     digest_text(&key, text, strlen(text));
     pthread_mutex_lock(&cache->lock);
     expression = table_find(&cache->expressions, key);
+    count(cache->tally, CACHE_EXPRESSIONS, expression != NULL);
     if (!expression) {
         if (cache->expressions.n >= MAX_EXPRESSIONS)
             table_clear(&cache->expressions, release_expression);
@@ -300,8 +340,10 @@ enum selectable expression_selects(struct expression *expression, const char *dr
     struct arena_mark mark;
     const char *message;
     enum selectable selects;
+    bool is_known = recall(expression, key, arena, &selects, out_message);
 
-    if (recall(expression, key, arena, &selects, out_message))
+    count(expression->tally, CACHE_RESULTS, is_known);
+    if (is_known)
         return selects;
     mark = arena_mark(arena);
     selects = expression_evaluate(expression, driver, device, arena, &message);
@@ -321,6 +363,7 @@ struct memo_place {
 };
 struct memo {
     atomic_uint refs;
+    struct tally *tally;
     pthread_mutex_t lock;
     struct memo_place *places; /* by node slot */
     size_t n_places;
@@ -340,6 +383,7 @@ void memo_unref(struct memo *memo)
         free(memo->places[i].answer);
     free(memo->places);
     table_clear(&memo->alike, release_answer);
+    tally_unref(memo->tally);
     pthread_mutex_destroy(&memo->lock);
     free(memo);
 }
@@ -355,6 +399,7 @@ struct memo *cache_memo(struct cache *cache, struct digest question)
             table_clear(&cache->memos, release_memo);
         memo = mem_new(struct memo);
         atomic_init(&memo->refs, 1);
+        memo->tally = tally_ref(cache->tally);
         INVARIANT(pthread_mutex_init(&memo->lock, NULL) == 0);
         table_put(&cache->memos, question, memo);
     }
@@ -413,6 +458,7 @@ bool memo_find(struct memo *memo, uint32_t slot, struct digest state, struct are
     if (found)
         answer_out(memo->places[slot].answer, arena, out);
     pthread_mutex_unlock(&memo->lock);
+    count(memo->tally, CACHE_ANSWERS, found);
     return found;
 }
 

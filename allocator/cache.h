@@ -16,6 +16,11 @@ void cache_unref(struct cache *cache);
 uint64_t cache_stamp(struct cache *cache);
 struct symbols *cache_symbols(struct cache *cache); /* borrowed */
 
+/* What is looked up here: compiled expressions by text, their results by device attributes, answers by node. */
+enum cache_kind { CACHE_EXPRESSIONS, CACHE_RESULTS, CACHE_ANSWERS, CACHE_KINDS };
+/* How often it was asked for since the cache was made, and how often it was there. */
+void cache_count(const struct cache *cache, enum cache_kind kind, uint64_t *out_asked, uint64_t *out_found);
+
 /* ---- expressions ---- */
 
 /* A compiled expression with its results; one reference for the caller. Never NULL: a text that does not compile gives

@@ -206,3 +206,13 @@ bool snapshot_has_namespace(const struct snapshot *snapshot, const char *name)
 {
     return snapshot->namespaces->n == 0 || snapshot_find_namespace(snapshot, name);
 }
+
+struct snapshot_hits snapshot_hits(const struct snapshot *snapshot)
+{
+    struct snapshot_hits hits;
+
+    cache_count(snapshot->cache, CACHE_EXPRESSIONS, &hits.expressions_asked, &hits.expressions_found);
+    cache_count(snapshot->cache, CACHE_RESULTS, &hits.results_asked, &hits.results_found);
+    cache_count(snapshot->cache, CACHE_ANSWERS, &hits.answers_asked, &hits.answers_found);
+    return hits;
+}

@@ -50,6 +50,15 @@ size_t snapshot_n_devices(const struct snapshot *snapshot);
 /* Whether objects can be created in this namespace. A snapshot without a single Namespace (nobody listed them) has all. */
 bool snapshot_has_namespace(const struct snapshot *snapshot, const char *name);
 
+/* How often the simulation could remember instead of computing, since the builder was made: compiled expressions by their
+ * text, their results by the attributes they read, answers for a pod by the state of the node. Any thread. */
+struct snapshot_hits {
+    uint64_t expressions_asked, expressions_found;
+    uint64_t results_asked, results_found;
+    uint64_t answers_asked, answers_found;
+};
+struct snapshot_hits snapshot_hits(const struct snapshot *snapshot);
+
 /* ---- reading it, for people and for quotas ---- */
 
 struct device_view {

@@ -266,6 +266,28 @@ static void test_ledger__adds_pods_to_nodes(void **state)
     snapshot_unref(snapshot);
 }
 
+static void test_snapshot__counts_what_it_remembers(void **state)
+{
+    struct features features = features_default(37);
+    struct snapshot_builder *builder = snapshot_builder_new(&features, true);
+    struct snapshot_hits cold, warm;
+    struct snapshot *snapshot;
+
+    (void)state;
+    put_yaml(builder, TWO_NODES);
+    snapshot = snapshot_builder_build(builder);
+    snapshot_builder_free(builder);
+    expect(snapshot, "n1", "r=n1/a");
+    cold = snapshot_hits(snapshot);
+    expect(snapshot, "n1", "r=n1/a");
+    warm = snapshot_hits(snapshot);
+    assert_int_equal(cold.answers_found, 0);
+    assert_int_equal(warm.answers_asked, cold.answers_asked + 1);
+    assert_int_equal(warm.answers_found, 1);
+    assert_int_equal(warm.results_asked, cold.results_asked); /* what is remembered is not evaluated again */
+    snapshot_unref(snapshot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_snapshot__with_a_placement_of_every_source),
         cmocka_unit_test(test_snapshot__shows_who_holds_devices),
         cmocka_unit_test(test_snapshot__counts_what_matches),
+        cmocka_unit_test(test_snapshot__counts_what_it_remembers),
         cmocka_unit_test(test_ledger__takes_and_rolls_back),
         cmocka_unit_test(test_ledger__adds_pods_to_nodes),
     };
