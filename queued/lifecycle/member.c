@@ -9,27 +9,17 @@
 
 #include "allocator/base/banned.h"
 
-static bool is_label(const char *text)
-{
-    size_t n = strlen(text);
-
-    return n > 0 && n <= LAUNCH_NAME_MAX && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == n &&
-           text[0] != '-' && text[n - 1] != '-';
-}
-
-/* "<group>-<index>"; in the parts of a JobSet the name that its users know a pod by, where that can be a host's. */
+/* "<group>-<index>", or the name that users know the pod by: a Job's train-0, a JobSet's loop-workers-1-0. */
 static json_t *host_name(const struct job_spec *job, const struct job_group *group, size_t index)
 {
-    BUF own = {0};
     BUF text = {0};
     char *name;
     json_t *value;
 
-    if (group->job_size && group->member_name)
-        job_member_name(job, group, index, &own);
-    if (is_label(buf_str(&own)))
-        return json_string(buf_str(&own));
-    buf_addf(&text, "%s-%zu", group->name, index);
+    if (group->member_name)
+        job_member_name(job, group, index, &text);
+    else
+        buf_addf(&text, "%s-%zu", group->name, index);
     name = launch_name(buf_str(&text));
     value = json_string(name);
     free(name);

@@ -12,8 +12,9 @@
  * them, JOB_COMPLETION_INDEX as an Indexed Job sets it (within its own job for the jobs of a JobSet; QUEUED_JOB_INDEX
  * is that job's), and QUEUED_JOB, QUEUED_JOB_ID, QUEUED_ATTEMPT, QUEUED_GROUP, QUEUED_INDEX, QUEUED_GROUP_SIZE. What
  * the user's container sets already stays. Labels and annotations of the Job and JobSet controllers that carry indexes
- * and names are there too. Host names are <group>-<index>, for a JobSet <jobset>-<role>-<job>-<index>, in the domain of
- * the attempt's Service (not in one called like the JobSet: two attempts, or two jobs of a name, would share it). */
+ * and names are there too. Host names are <group>-<index>, for a Job <job>-<index>, for a JobSet
+ * <jobset>-<role>-<job>-<index> (memberName), in the domain of the attempt's Service (not in one called like the
+ * JobSet: two attempts, or two jobs of a name, would share it). */
 #ifndef QUEUED_LIFECYCLE_OBJECTS_H
 #define QUEUED_LIFECYCLE_OBJECTS_H
 

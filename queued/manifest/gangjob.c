@@ -113,6 +113,39 @@ static int shared_check(json_t *list, struct error *err)
 
 /* ---- groups ---- */
 
+static bool is_host_pattern(const char *at)
+{
+    const char *begin = at;
+
+    while (*at)
+        if (strncmp(at, "{index}", 7) == 0)
+            at += 7;
+        else if (strncmp(at, "{job}", 5) == 0)
+            at += 5;
+        else if (strchr("abcdefghijklmnopqrstuvwxyz0123456789-.", *at))
+            at++;
+        else
+            return false;
+    return at > begin && !strchr("-.", begin[0]) && !strchr("-.", at[-1]);
+}
+
+/* Members are hosts: each needs a name of its own, and one that can be a host's. */
+static int member_name_check(const json_t *group, json_int_t replicas, json_int_t size, struct error *err)
+{
+    const char *pattern = json_string_value(json_object_get(group, "memberName"));
+
+    if (!pattern)
+        return 0;
+    if (!is_host_pattern(pattern))
+        return error_field(err, "memberName",
+                           "must be a host's name: lower-case letters, digits, - and ., with {index} and {job} in it");
+    if (replicas > 1 && !strstr(pattern, "{index}"))
+        return error_field(err, "memberName", "must hold {index}: each member needs a name of its own");
+    if (size > 0 && replicas > size && !strstr(pattern, "{job}"))
+        return error_field(err, "memberName", "must hold {job}: there are several jobs of jobSize members");
+    return 0;
+}
+
 static int group_check(json_t *group, struct error *err)
 {
     json_int_t replicas, least, size;
@@ -129,7 +162,7 @@ static int group_check(json_t *group, struct error *err)
         return error_field(err, "jobSize", "replicas (%lld) is no multiple of it", (long long)replicas);
     if (members_must_end(json_object_get(group, "template"), "Never", err) < 0)
         return error_in(err, "template");
-    return 0;
+    return member_name_check(group, replicas, size, err);
 }
 
 static int group_name_check(json_t *name, struct error *err)

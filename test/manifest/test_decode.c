@@ -183,6 +183,19 @@ static const struct refusal {
      " minReplicas: 3\n"
      "    template: {spec: {" POD "}}\n",
      "8 spec.groups[0].minReplicas: 3 is more than replicas (2)"},
+    {"one name for several members",
+     "apiVersion: queue.dra/v1\nkind: GangJob\nmetadata: {name: g}\nspec:\n  groups:\n  - name: w\n    replicas: 4\n"
+     "    memberName: w\n    template: {spec: {" POD "}}\n",
+     "8 spec.groups[0].memberName: must hold {index}: each member needs a name of its own"},
+    {"one name for the members of several jobs",
+     "apiVersion: queue.dra/v1\nkind: GangJob\nmetadata: {name: g}\nspec:\n  groups:\n  - name: w\n    replicas: 4\n"
+     "    jobSize: 2\n    memberName: w-{index}\n    template: {spec: {" POD "}}\n",
+     "9 spec.groups[0].memberName: must hold {job}: there are several jobs of jobSize members"},
+    {"a name that no host can have",
+     "apiVersion: queue.dra/v1\nkind: GangJob\nmetadata: {name: g}\nspec:\n  groups:\n  - name: w\n    replicas: 4\n"
+     "    memberName: 'w_{index}'\n    template: {spec: {" POD "}}\n",
+     "8 spec.groups[0].memberName: must be a host's name: lower-case letters, digits, - and ., with {index} and {job} "
+     "in it"},
     {"too many members",
      "apiVersion: queue.dra/v1\nkind: GangJob\nmetadata: {name: g}\nspec:\n  groups:\n"
      "  - {name: a, replicas: 6000, template: {spec: {" POD "}}}\n  - {name: b, replicas: 6000, template: {spec: {" POD
