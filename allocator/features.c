@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "allocator/base/str.h"
 #include "allocator/model.h"
 
 #include "allocator/base/banned.h"
@@ -41,6 +42,33 @@ int features_switch(struct features *features, const char *name, bool on, struct
         return 0;
     }
     return error_set(err, ERR_NOT_FOUND, "no feature is called %s", name);
+}
+
+static int change_one(struct features *features, struct str change, struct error *err)
+{
+    char name[80];
+
+    if (change.len < 2 || change.len >= sizeof(name) || (change.ptr[0] != '+' && change.ptr[0] != '-'))
+        return error_set(err, ERR_INVALID, "'%.*s' is no change of a feature: write +NAME or -NAME",
+                         (int)(change.len < 60 ? change.len : 60), change.ptr);
+    memcpy(name, change.ptr + 1, change.len - 1);
+    name[change.len - 1] = '\0';
+    return features_switch(features, name, change.ptr[0] == '+', err);
+}
+
+int features_change(struct features *features, const char *changes, struct error *err)
+{
+    struct features changed = *features;
+
+    while (*changes) {
+        size_t len = strcspn(changes, ",");
+
+        if (change_one(&changed, (struct str){changes, len}, err) < 0)
+            return -1;
+        changes += len + (changes[len] == ',');
+    }
+    *features = changed;
+    return 0;
 }
 
 const char *feature_key(enum feature feature)

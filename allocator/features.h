@@ -35,8 +35,8 @@ enum feature {
 };
 
 struct features {
-    uint32_t on;  /* BIT(enum feature) */
-    int release;  /* 34 .. 37: the minor version of Kubernetes 1.x, for behaviour that changed without a gate */
+    uint32_t on; /* BIT(enum feature) */
+    int release; /* 34 .. 37: the minor version of Kubernetes 1.x, for behaviour that changed without a gate */
 };
 
 /* The default gates of Kubernetes 1.`release`; releases outside of 34 .. 37 get the nearest. */
@@ -47,6 +47,9 @@ static inline bool feature_on(const struct features *features, enum feature feat
 }
 /* Switch one feature by its key ("prioritizedList") or gate name ("DRAPrioritizedList"); ERR_NOT_FOUND if unknown. */
 MUST_CHECK int features_switch(struct features *features, const char *name, bool on, struct error *err);
+/* Switch several: "+listAttributes,-DRADeviceTaintRules", by key or gate; "" changes nothing. Returns 0, or -1 with
+ * ERR_INVALID (no + or -) or ERR_NOT_FOUND; then `features` is as it was. */
+MUST_CHECK int features_change(struct features *features, const char *changes, struct error *err);
 const char *feature_key(enum feature feature);
 const char *feature_gate(enum feature feature);
 

@@ -17,6 +17,11 @@ static const struct metric {
     {"ready", "queued_ready", NULL, "gauge", "1 while the cluster is read and the store written."},
     {"jobs", "queued_jobs", "state", "gauge", "Jobs by state."},
     {"drift", "queued_drift_total", NULL, "counter", "Claims that were allocated otherwise than planned."},
+    {"launches", "queued_launches_total", NULL, "counter", "Attempts to launch a gang."},
+    {"launchFailures", "queued_launch_failures_total", NULL, "counter",
+     "Attempts that failed before all their members ran."},
+    {"plannerRounds", "queued_planner_rounds_total", NULL, "counter", "Rounds of planning."},
+    {"plannerSeconds", "queued_planner_last_round_seconds", NULL, "gauge", "How long the last round of planning took."},
     {"pending", "queued_queue_pending_jobs", "queue", "gauge", "Jobs that wait, by queue."},
     {"running", "queued_queue_running_jobs", "queue", "gauge", "Jobs that hold devices, by queue."},
     {"devices", "queued_devices", "state", "gauge", "Devices by state."},
@@ -61,8 +66,7 @@ static void add_metric(struct buf *out, const struct metric *metric, json_t *val
         add_number(out, value);
         return;
     }
-    json_object_foreach(value, key, number)
-    {
+    json_object_foreach (value, key, number) {
         buf_addf(out, "%s{%s=\"", metric->name, metric->label);
         add_label(out, key);
         buf_adds(out, "\"}");
@@ -82,8 +86,7 @@ static void count_queues(json_t *measured, struct request *request)
     json_t *pending = json_object(), *running = json_object();
     size_t i;
 
-    json_array_foreach(json_object_get(list, "items"), i, queue)
-    {
+    json_array_foreach (json_object_get(list, "items"), i, queue) {
         const char *name = json_string_value(json_object_get(queue, "name"));
         json_t *jobs = json_object_get(queue, "jobs");
 
@@ -101,8 +104,7 @@ static void count_devices(json_t *measured, struct request *request)
     json_t *list = core_devices(request->api->core, &request->caller, &err), *device, *counts = json_object();
     size_t i;
 
-    json_array_foreach(json_object_get(list, "items"), i, device)
-    {
+    json_array_foreach (json_object_get(list, "items"), i, device) {
         const char *state = json_string_value(json_object_get(device, "state"));
         json_int_t n = state ? json_integer_value(json_object_get(counts, state)) : 0;
 

@@ -62,6 +62,8 @@ static const struct key {
     {"log-level", CHOICE, AT(log_level), "info", 0, 0, levels, NULL, "how much to log"},
     {"log-format", CHOICE, AT(log_format), "text", 0, 0, formats, NULL, "form of a log line"},
     {"release", INTEGER, AT(release), "0", 0, 99, NULL, "X", "behave as for Kubernetes 1.X; 0: what the cluster says"},
+    {"features", TEXT, AT(features), "", 0, 1000, NULL, "+NAME,-NAME",
+     "switch features of Dynamic Resource Allocation that the release has otherwise, by key or gate"},
     {"max-body-bytes", BYTES, AT(max_body_bytes), "4MiB", KIB, 64 * KIB *KIB, NULL, "SIZE",
      "largest body of a request"},
     {"max-connections", INTEGER, AT(max_connections), "512", 1, 100000, NULL, "N",

@@ -199,7 +199,15 @@ static int release_of(const struct core *core)
     return minor;
 }
 
-static void set_up(struct core *core)
+static int features_of(const struct core *core, struct features *out, struct error *err)
+{
+    const char *changes = core->options.features;
+
+    *out = features_default(release_of(core));
+    return changes ? features_change(out, changes, err) : 0;
+}
+
+static void set_up(struct core *core, const struct features *features)
 {
     struct outbox_options outbox = {.cluster = core->options.cluster,
                                     .done = on_call_done,
@@ -207,14 +215,13 @@ static void set_up(struct core *core)
                                     .crash_at = core->options.crash_at,
                                     .crash = core->options.crash,
                                     .crash_ctx = core->options.crash_ctx};
-    struct features features = features_default(release_of(core));
 
     if (!core->options.launch_timeout_ms)
         core->options.launch_timeout_ms = DEFAULT_LAUNCH_TIMEOUT_MS;
     if (!core->options.reconcile_period_ms)
         core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
     core->outbox = outbox_new(&outbox);
-    core->world = world_new(&features);
+    core->world = world_new(features);
     core->ours = json_object();
     core->due_timer = clock_timer_new(core->options.clock, on_due, core);
     core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
@@ -226,9 +233,14 @@ int core_new(const struct core_options *options, struct core **out, struct error
     static const struct cluster_listener callbacks = {.changed = on_changed, .synced = on_synced, .lost = on_lost};
     struct core *core = mem_new(struct core);
     struct cluster_listener listener = callbacks;
+    struct features features;
 
     core->options = *options;
-    set_up(core);
+    if (features_of(core, &features, err) < 0) {
+        free(core);
+        return -1;
+    }
+    set_up(core, &features);
     if (core_load(core, err) < 0) {
         core_free(core);
         return -1;

@@ -26,6 +26,7 @@ struct core_options {
     struct cluster *cluster; /* borrowed, not started yet */
     struct clock *clock;     /* borrowed */
     int release;             /* Kubernetes 1.x of the cluster; 0: as the cluster says */
+    const char *features;    /* changes to what that release has, as features_change() reads them; NULL: none */
     /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg)
      * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
@@ -105,6 +106,8 @@ json_t *core_jobs(struct core *core, const struct caller *caller, const struct j
  * the newest. */
 json_t *core_job(struct core *core, const struct caller *caller, const char *job, struct error *err);
 json_t *core_explain(struct core *core, const struct caller *caller, const char *job, struct error *err);
+/* Events of a job, or (job NULL) of all jobs in queues that the caller may see. "next" is where to go on: there are
+ * more, or there may be (of many that the caller must not see not all are passed over in one call). */
 json_t *core_events(struct core *core, const struct caller *caller, const char *job, int64_t after, size_t limit,
                     struct error *err);
 json_t *core_queues(struct core *core, const struct caller *caller, struct error *err);
@@ -113,7 +116,8 @@ json_t *core_resources(struct core *core, struct error *err);
 json_t *core_devices(struct core *core, const struct caller *caller, struct error *err);
 json_t *core_nodes(struct core *core, const struct caller *caller, struct error *err);
 json_t *core_tokens(struct core *core, const struct caller *caller, struct error *err);
-json_t *core_status(struct core *core); /* for health and readiness: {"ready", "reason", "cluster", "jobs": {...}} */
+json_t *core_status(struct core *core); /* for health and readiness: {"ready", "reason", "cluster", "jobs": {...}}
+                                         * and the numbers that api/README.md lists as measurements */
 
 /* Tell `changed` (once per turn that changed something) until it is taken away; for waiting requests and streams. */
 struct core_watch;

@@ -58,6 +58,8 @@ struct core {
     bool wants_plan;
     bool wants_rest;          /* the last round had no try left for a job that none came to since the last change */
     uint64_t n_rounds;        /* begun so far: the number of the last one */
+    uint64_t n_plans;         /* rounds that came back */
+    int64_t last_plan_us;     /* how long the last of them searched */
     uint64_t change_round;    /* the last one that began because something had changed */
     uint64_t planned_version; /* of the world, in the last round */
 

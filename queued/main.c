@@ -215,6 +215,7 @@ static int open_cluster(struct process *process, struct error *err)
         .manifests = config->embedded,
         .state = state,
         .release = (int)config->release,
+        .features = config->features,
         .schedule_delay_ms = config->schedule_delay_ms,
         .start_delay_ms = config->start_delay_ms,
     };
@@ -247,6 +248,7 @@ static int open_core(struct process *process, struct error *err)
         .cluster = process->cluster,
         .clock = process->clock,
         .release = (int)config->release,
+        .features = config->features,
         .launch_timeout_ms = config->launch_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,
         .crash_at = (int)config->crash_at,

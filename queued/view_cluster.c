@@ -114,7 +114,10 @@ json_t *core_status(struct core *core)
                          : !core->is_synced        ? "the cluster has not been read yet"
                                                    : "";
 
-    return json_pack("{s:b, s:s, s:o, s:o, s:I}", "ready", reason[0] == '\0', "reason", reason, "cluster",
-                     core->options.cluster->ops->describe(core->options.cluster), "jobs", counts(core), "drift",
-                     (json_int_t)lifecycle_n_drift(core->lifecycle));
+    return json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0', "reason", reason,
+                     "cluster", core->options.cluster->ops->describe(core->options.cluster), "jobs", counts(core),
+                     "drift", (json_int_t)lifecycle_n_drift(core->lifecycle), "launches",
+                     (json_int_t)lifecycle_n_launches(core->lifecycle), "launchFailures",
+                     (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "plannerRounds",
+                     (json_int_t)core->n_plans, "plannerSeconds", (double)core->last_plan_us / 1e6);
 }

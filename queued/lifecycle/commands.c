@@ -93,6 +93,7 @@ void lifecycle_admit(struct lifecycle *lc, struct job *job, const struct job_adm
     job->n_members = json_array_size(json_object_get(admission->placement, "members"));
     attempt_store(job->live, job->id, lc->options.store);
     job_set_wait(job, NULL, false);
+    lc->n_launches++;
     tell_placement(lc, job);
     assume_attempt(lc, job);
 }

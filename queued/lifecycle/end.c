@@ -29,6 +29,7 @@ void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, .
     vsnprintf(words, sizeof(words), fmt, args);
     va_end(args);
     job->failures++;
+    lc->n_launch_failures++;
     job->not_before_ms = lifecycle_now_ms(lc) + backoff_ms(job->failures);
     job_set_reason(job, "attempt %lld failed: %s", (long long)job->attempt, words);
     job_end(lc, job, JOB_PENDING);

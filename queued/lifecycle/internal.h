@@ -22,7 +22,7 @@ struct lifecycle {
     size_t n_dirty, cap_dirty;
     bool wants_plan;
     int64_t next_due_ms;
-    size_t n_drift;
+    size_t n_drift, n_launches, n_launch_failures;
 };
 
 /* How long between two looks at a thing that failed n times in a row: doubling, within bounds. */

@@ -44,6 +44,16 @@ size_t lifecycle_n_drift(const struct lifecycle *lc)
     return lc->n_drift;
 }
 
+size_t lifecycle_n_launches(const struct lifecycle *lc)
+{
+    return lc->n_launches;
+}
+
+size_t lifecycle_n_launch_failures(const struct lifecycle *lc)
+{
+    return lc->n_launch_failures;
+}
+
 void lifecycle_assume_all(struct lifecycle *lc)
 {
     for (size_t i = 0; i < lc->jobs.n; i++)

@@ -96,5 +96,8 @@ void lifecycle_call_done(struct lifecycle *lifecycle, const struct call_result *
 
 /* How often the scheduler's allocation was not the planned one, since the start. */
 size_t lifecycle_n_drift(const struct lifecycle *lifecycle);
+/* How many attempts were begun, and how many of those failed before all their members ran; since the start. */
+size_t lifecycle_n_launches(const struct lifecycle *lifecycle);
+size_t lifecycle_n_launch_failures(const struct lifecycle *lifecycle);
 
 #endif

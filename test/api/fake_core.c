@@ -51,8 +51,7 @@ static json_t *find(struct core *core, const char *name)
     json_t *job;
     size_t i;
 
-    json_array_foreach(core->jobs, i, job)
-    {
+    json_array_foreach (core->jobs, i, job) {
         char id[32];
 
         snprintf(id, sizeof(id), "%lld", (long long)json_integer_value(json_object_get(job, "id")));
@@ -291,8 +290,7 @@ json_t *core_events(struct core *core, const struct caller *caller, const char *
     size_t i;
 
     (void)caller;
-    json_array_foreach(core->events, i, event)
-    {
+    json_array_foreach (core->events, i, event) {
         char owner[32];
 
         snprintf(owner, sizeof(owner), "%lld", (long long)json_integer_value(json_object_get(event, "job")));
@@ -340,6 +338,7 @@ json_t *core_tokens(struct core *core, const struct caller *caller, struct error
 
 json_t *core_status(struct core *core)
 {
-    return json_pack("{s:b, s:s, s:{s:s}, s:{s:i, s:i}}", "ready", core->is_ready, "reason", "reading the cluster",
-                     "cluster", "kind", "fake", "jobs", "Pending", 2, "Running", 1);
+    return json_pack("{s:b, s:s, s:{s:s}, s:{s:i, s:i}, s:i, s:f}", "ready", core->is_ready, "reason",
+                     "reading the cluster", "cluster", "kind", "fake", "jobs", "Pending", 2, "Running", 1, "launches",
+                     7, "plannerSeconds", 0.25);
 }

@@ -357,6 +357,8 @@ static void test_requests__metrics_are_text(void **state)
 
     (void)state;
     assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.body, "# TYPE queued_launches_total counter\nqueued_launches_total 7\n"));
+    assert_non_null(strstr(answer.body, "\nqueued_planner_last_round_seconds 0.25\n"));
     assert_non_null(strstr(answer.body, "# TYPE queued_jobs gauge\nqueued_jobs{state=\"Pending\"} 2\n"));
     assert_non_null(strstr(answer.body, "queued_ready 1\n"));
     answer_release(&answer);
@@ -374,8 +376,10 @@ static void check_refs(const json_t *root, const json_t *value)
         assert_memory_equal(ref, "#/components/schemas/", 21);
         assert_non_null(json_object_get(json_object_get(json_object_get(root, "components"), "schemas"), ref + 21));
     }
-    json_object_foreach((json_t *)(uintptr_t)value, key, member) check_refs(root, member);
-    json_array_foreach(value, i, member) check_refs(root, member);
+    json_object_foreach ((json_t *)(uintptr_t)value, key, member)
+        check_refs(root, member);
+    json_array_foreach (value, i, member)
+        check_refs(root, member);
 }
 
 static void test_requests__openapi_describes_every_route(void **state)

@@ -368,11 +368,15 @@ static int load_all(struct embedded *cluster, const struct embedded_options *opt
 int embedded_new(const struct embedded_options *options, struct clock *clock,
                  void (*warn)(void *ctx, const struct error *err), void *ctx, struct cluster **out, struct error *err)
 {
-    struct embedded *cluster = mem_new(struct embedded);
+    struct features features = features_default(options->release ? options->release : DEFAULT_RELEASE);
+    struct embedded *cluster;
 
+    if (options->features && features_change(&features, options->features, err) < 0)
+        return -1;
+    cluster = mem_new(struct embedded);
     cluster->port.ops = &ops;
     cluster->clock = clock;
-    cluster->features = features_default(options->release ? options->release : DEFAULT_RELEASE);
+    cluster->features = features;
     cluster->schedule_delay_ms = options->schedule_delay_ms ? options->schedule_delay_ms : DEFAULT_SCHEDULE_DELAY;
     cluster->start_delay_ms = options->start_delay_ms ? options->start_delay_ms : DEFAULT_START_DELAY;
     cluster->started_ms = clock_now_ms(clock);
