@@ -87,7 +87,8 @@ void api_end_waits(struct api *api);
 void waiter_free(struct waiter *waiter);
 void waiter_look(struct waiter *waiter); /* now, if there is one */
 
-/* Answer with the events of the job in args[0] as they happen, until it has ended (stream.c). */
+/* Answer with the events of the job in args[0] as they happen, until it has ended; of all jobs, for as long as the peer
+ * likes, when there is none (stream.c). */
 void request_stream_events(struct request *request);
 
 /* States of a job as the core names them: canonical spelling for any case, or NULL. */

@@ -61,6 +61,8 @@ static const struct route routes[] = {
      "Why a job waits, or where it runs.", 0},
     {"GET", "/v1/jobs/{job}/events", ROLE_VIEWER, handle_job_events, BODY_NONE, 200, event_params, "EventList",
      "What happened to a job; as a live stream with Accept: text/event-stream.", 0},
+    {"GET", "/v1/events", ROLE_VIEWER, handle_job_events, BODY_NONE, 200, event_params, "EventList",
+     "What happened to all jobs; as a live stream with Accept: text/event-stream.", 0},
     {"GET", "/v1/jobs/{job}/logs", ROLE_VIEWER, handle_job_logs, BODY_NONE, 200, log_params, NULL,
      "Output of a member as text.", 0},
     {"POST", "/v1/jobs/{job}/cancel", ROLE_SUBMITTER, handle_job_action, BODY_NONE, 200, NO_PARAMS, "Job", "End a job.",

@@ -24,18 +24,24 @@ static void add_event(struct request *request, const json_t *event)
     request->stream_after = id;
 }
 
-/* Returns how many events there were, or -1 when the job is gone. */
+/* Returns how many events there were, STREAM_PAGE when there may be more, or -1 when the job is gone. */
 static long add_page(struct request *request)
 {
     struct error err = {0};
     json_t *page =
         core_events(request->api->core, &request->caller, request->args[0], request->stream_after, STREAM_PAGE, &err);
     json_t *items = json_object_get(page, "items"), *event;
+    const char *next = json_string_value(json_object_get(page, "next"));
     size_t n = json_array_size(items), i;
 
     if (!page)
         return -1;
-    json_array_foreach(items, i, event) add_event(request, event);
+    json_array_foreach (items, i, event)
+        add_event(request, event);
+    if (next) { /* behind what others may see only */
+        request->stream_after = strtoll(next, NULL, 10);
+        n = STREAM_PAGE;
+    }
     json_decref(page);
     return (long)n;
 }
@@ -47,6 +53,8 @@ static bool job_has_ended(struct request *request)
     const char *state;
     bool has_ended;
 
+    if (!request->args[0]) /* of all jobs */
+        return false;
     job = core_job(request->api->core, &request->caller, request->args[0], &err);
     state = json_string_value(json_object_get(job, "state"));
     has_ended = !state || job_state_is_final(state);
@@ -83,18 +91,26 @@ static int64_t last_seen(struct request *request)
     return *end == '\0' ? id : 0;
 }
 
+/* The job that the name means now, whatever gets this name later. */
+static int settle_job(struct request *request, struct error *err)
+{
+    json_t *job = core_job(request->api->core, &request->caller, request->args[0], err);
+
+    if (!job)
+        return -1;
+    request->args[0] = arena_printf(&request->arena, "%lld", (long long)json_integer_value(json_object_get(job, "id")));
+    json_decref(job);
+    return 0;
+}
+
 void request_stream_events(struct request *request)
 {
     struct error err = {0};
-    json_t *job = core_job(request->api->core, &request->caller, request->args[0], &err);
 
-    if (!job) {
+    if (request->args[0] && settle_job(request, &err) < 0) {
         request_fail(request, &err);
         return;
     }
-    /* The job that the name means now, whatever gets this name later. */
-    request->args[0] = arena_printf(&request->arena, "%lld", (long long)json_integer_value(json_object_get(job, "id")));
-    json_decref(job);
     request->stream_after = last_seen(request);
     request_stream(request, "text/event-stream");
     request_wait(request, STREAM_ALIVE_MS, look);

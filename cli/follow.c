@@ -162,6 +162,15 @@ static void event_line(struct cli *cli, const json_t *event)
 
     text_time(&line, field_text(event, "at", ""));
     buf_adds(&line, "  ");
+    if (cli->args.n_words == 0) {
+        buf_adds(&line, "job ");
+        text_field(&line, event, "job");
+        if (*field_text(event, "name", "")) {
+            buf_addc(&line, ' ');
+            text_field(&line, event, "name");
+        }
+        buf_adds(&line, "  ");
+    }
     if (*field_text(event, "to", "")) {
         if (*field_text(event, "from", "")) {
             text_field(&line, event, "from");
@@ -195,6 +204,28 @@ static void print_events(struct cli *cli, const json_t *items)
     fflush(cli->out);
 }
 
+static void events_path(struct cli *cli, struct buf *path)
+{
+    if (cli->args.n_words == 0) {
+        buf_adds(path, "/v1/events");
+        return;
+    }
+    job_path(cli, cli->args.words[0], path);
+    buf_adds(path, "/events");
+}
+
+/* Behind which to ask on: the server says so where it left some out, else behind the last one. */
+static void move_on(const json_t *page, struct buf *after)
+{
+    const json_t *items = json_object_get(page, "items");
+
+    buf_clear(after);
+    if (json_object_get(page, "next"))
+        text_field(after, page, "next");
+    else
+        text_field(after, json_array_get(items, json_array_size(items) - 1), "id");
+}
+
 /* All that is there behind *after; moves it on. */
 static int new_events(struct cli *cli, struct buf *after, json_t *all)
 {
@@ -204,21 +235,19 @@ static int new_events(struct cli *cli, struct buf *after, json_t *all)
         BUF path = {0};
         int status;
 
-        job_path(cli, cli->args.words[0], &path);
-        buf_adds(&path, "/events");
+        events_path(cli, &path);
         url_query(&path, "limit", "1000");
         url_query(&path, "after", after->len ? buf_str(after) : NULL);
         status = cli_get(cli, buf_str(&path), &page);
         if (status != EXIT_OK)
             return status;
         items = json_object_get(page, "items");
-        if (json_array_size(items) == 0) {
+        if (json_array_size(items) == 0 && !json_object_get(page, "next")) {
             json_decref(page);
             return EXIT_OK;
         }
         json_array_extend(all, (json_t *)(uintptr_t)items);
-        buf_clear(after);
-        text_field(after, json_array_get(items, json_array_size(items) - 1), "id");
+        move_on(page, after);
         json_decref(page);
     }
 }
@@ -229,6 +258,8 @@ static bool is_over(struct cli *cli)
     BUF path = {0};
     bool over;
 
+    if (cli->args.n_words == 0) /* all jobs never end */
+        return false;
     job_path(cli, cli->args.words[0], &path);
     over = cli_get(cli, buf_str(&path), &job) != EXIT_OK || job_has_ended(job);
     json_decref(job);

@@ -98,6 +98,13 @@ static bool is_skipped(const struct cli *cli, const json_t *document)
     return false;
 }
 
+/* People's manifests carry the namespace of the work along. It is no work, and to leave it out changes none of it. */
+static bool is_namespace(const struct cli *cli, const json_t *document)
+{
+    return strcmp(cli->args.command->name, "apply") != 0 && strcmp(field_text(document, "apiVersion", ""), "v1") == 0 &&
+           strcmp(field_text(document, "kind", ""), "Namespace") == 0;
+}
+
 static void note_skipped(struct cli *cli, const struct manifest *manifest, size_t i)
 {
     const json_t *document = manifest_document(manifest, i);
@@ -111,7 +118,9 @@ static void note_skipped(struct cli *cli, const struct manifest *manifest, size_
 static void take_documents(struct cli *cli, struct sources *sources, const struct manifest *manifest)
 {
     for (size_t i = 0; i < manifest_n_documents(manifest); i++) {
-        if (is_skipped(cli, manifest_document(manifest, i))) {
+        const json_t *document = manifest_document(manifest, i);
+
+        if (is_skipped(cli, document) || is_namespace(cli, document)) {
             note_skipped(cli, manifest, i);
             continue;
         }

@@ -58,7 +58,7 @@ static void submit_path(const struct cli *cli, struct buf *out)
     url_query(out, "dryRun", args_has(&cli->args, OPT_DRY_RUN) ? "true" : NULL);
 }
 
-/* "job 17 default/train submitted to queue vision: waits ..." */
+/* "job 17 default/train submitted to queue vision"; why it waits nobody knows yet, but for one that is held. */
 static void job_line(struct cli *cli, const json_t *job)
 {
     BUF line = {0};
@@ -66,10 +66,8 @@ static void job_line(struct cli *cli, const json_t *job)
     job_title(job, &line);
     buf_adds(&line, " submitted to queue ");
     text_field(&line, job, "queue");
-    if (*field_text(job, "reason", "")) {
-        buf_adds(&line, ": ");
-        text_field(&line, job, "reason");
-    }
+    if (strcmp(field_text(job, "state", ""), "Held") == 0)
+        buf_adds(&line, ", held");
     fprintf(cli->out, "%s\n", buf_str(&line));
 }
 

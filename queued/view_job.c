@@ -246,41 +246,91 @@ json_t *core_explain(struct core *core, const struct caller *caller, const char 
 
 /* ---- events ---- */
 
+#define EVENT_BATCH       1000
+#define EVENT_BATCHES_MAX 20 /* of events that the caller must not see, in one call */
+
 struct event_list {
+    const struct core *core;
+    const struct caller *caller;
     json_t *items;
+    size_t limit, n_read;
     int64_t last;
+    bool is_full; /* another one that the caller may see follows */
 };
+
+static bool may_see(const struct event_list *list, const struct job *job)
+{
+    return job ? caller_sees_queue(list->caller, job->queue) : !list->caller->queues;
+}
 
 static void add_event(void *ctx, const struct event_row *row)
 {
     struct event_list *list = ctx;
+    const struct job *job = job_list_find(lifecycle_jobs(list->core->lifecycle), row->job);
 
+    list->n_read++;
+    if (list->is_full)
+        return;
+    if (may_see(list, job) && json_array_size(list->items) == list->limit) {
+        list->is_full = true;
+        return;
+    }
     list->last = row->id;
-    json_array_append_new(list->items, json_pack("{s:I, s:I, s:o, s:s, s:s, s:s, s:s}", "id", (json_int_t)row->id,
-                                                 "job", (json_int_t)row->job, "at", when_view(row->at_ms), "type",
-                                                 row->type, "from", row->from, "to", row->to, "detail", row->detail));
+    if (may_see(list, job))
+        json_array_append_new(list->items,
+                              json_pack("{s:I, s:I, s:s?, s:s?, s:o, s:s, s:s, s:s, s:s}", "id", (json_int_t)row->id,
+                                        "job", (json_int_t)row->job, "name", job ? job_name(job) : NULL, "namespace",
+                                        job ? job_ns(job) : NULL, "at", when_view(row->at_ms), "type", row->type,
+                                        "from", row->from, "to", row->to, "detail", row->detail));
+}
+
+/* Fill the list from the store, batch by batch where some of a batch may be for others. */
+static int read_events(struct event_list *list, int64_t job, struct error *err)
+{
+    size_t n = list->caller->queues && !job ? EVENT_BATCH : list->limit + 1;
+
+    for (size_t batch = 0; batch < EVENT_BATCHES_MAX; batch++) {
+        list->n_read = 0;
+        if (store_events_each(list->core->options.store, job, list->last, n, add_event, list, err) < 0)
+            return -1;
+        if (list->is_full || list->n_read < n)
+            return 0;
+    }
+    list->is_full = true;
+    return 0;
+}
+
+/* 0: all jobs; -1 when there is no such job for the caller. */
+static int64_t event_job(struct core *core, const struct caller *caller, const char *name, struct error *err)
+{
+    const struct job *job;
+
+    if (!name)
+        return caller_needs(caller, ROLE_VIEWER, err);
+    job = caller_find_job(core, caller, name, err);
+    return job ? job->id : -1;
 }
 
 json_t *core_events(struct core *core, const struct caller *caller, const char *name, int64_t after, size_t limit,
                     struct error *err)
 {
-    const struct job *job = caller_find_job(core, caller, name, err);
-    struct event_list list;
+    struct event_list list = {.core = core, .caller = caller, .limit = limit, .last = after};
+    int64_t job = event_job(core, caller, name, err);
     json_t *view;
 
-    if (!job)
+    if (job < 0)
         return NULL;
     if (limit < 1 || limit > 1000) {
         error_field(err, "limit", "must be 1 to 1000");
         return NULL;
     }
-    list = (struct event_list){json_array(), after};
-    if (store_events_each(core->options.store, job->id, after, limit, add_event, &list, err) < 0) {
+    list.items = json_array();
+    if (read_events(&list, job, err) < 0) {
         json_decref(list.items);
         return NULL;
     }
     view = json_pack("{s:o}", "items", list.items);
-    if (json_array_size(list.items) == limit)
+    if (list.is_full)
         json_object_set_new(view, "next", json_sprintf("%lld", (long long)list.last));
     return view;
 }

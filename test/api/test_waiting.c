@@ -293,6 +293,30 @@ static void test_waiting__events_come_as_they_happen(void **state)
     fixture_free(fixture);
 }
 
+static void test_waiting__events_of_all_jobs_have_no_end(void **state)
+{
+    struct fixture *fixture = fixture_new(NULL);
+    char *text;
+    int fd;
+
+    (void)state;
+    fake_core_add_job(fixture->core, 1, "train", "Succeeded");
+    fake_core_add_event(fixture->core, 10, 1, "job.ended");
+    fd = begin(fixture, "GET", "/v1/events", "Accept: text/event-stream\r\n");
+    text = client_read_all(fixture, fd, 50);
+    assert_non_null(strstr(text, "id: 10\n"));
+    free(text);
+    fake_core_add_event(fixture->core, 11, 2, "job.submitted");
+    text = client_read_all(fixture, fd, 50);
+    assert_non_null(strstr(text, "id: 11\n"));
+    assert_null(strstr(text, "\r\n0\r\n\r\n"));
+    free(text);
+    close(fd);
+    fixture_turn(fixture, 1);
+    assert_true(api_is_quiet(fixture->api));
+    fixture_free(fixture);
+}
+
 static void test_waiting__a_stream_goes_on_where_it_was(void **state)
 {
     struct fixture *fixture = fixture_new(NULL);
@@ -407,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_waiting__everything_may_end_at_any_time),
         cmocka_unit_test(test_waiting__stopping_answers_everybody),
         cmocka_unit_test(test_waiting__events_come_as_they_happen),
+        cmocka_unit_test(test_waiting__events_of_all_jobs_have_no_end),
         cmocka_unit_test(test_waiting__a_stream_goes_on_where_it_was),
         cmocka_unit_test(test_waiting__a_stream_of_nobody_is_a_problem),
         cmocka_unit_test(test_waiting__head_does_not_follow),

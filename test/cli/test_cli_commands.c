@@ -167,6 +167,18 @@ static const struct command_case {
      "2026-01-01 00:00:00  Submitted: by me\n2026-01-01 00:00:01  Pending -> Admitted\n",
      "",
      NULL},
+    {"events of all jobs",
+     "events",
+     {{"GET /v1/events?limit=1000", 200,
+       "{\"items\":[{\"id\":4,\"job\":7,\"name\":\"train\",\"namespace\":\"default\",\"at\":\"2026-01-01T00:00:00."
+       "000Z\",\"type\":"
+       "\"Submitted\",\"from\":\"\",\"to\":\"\",\"detail\":\"by me\"}],\"next\":\"2000\"}",
+       0},
+      {"GET /v1/events?limit=1000&after=2000", 200, "{\"items\":[]}", 0}},
+     0,
+     "2026-01-01 00:00:00  job 7 train  Submitted: by me\n",
+     "",
+     NULL},
     {"queues",
      "queues -o wide",
      {{"GET /v1/queues", 200,
@@ -292,7 +304,7 @@ static const struct command_case {
      {{"POST /v1/jobs?queue=a", 201,
        "{\"jobs\":[{\"id\":1,\"name\":\"p\",\"namespace\":\"n\",\"queue\":\"a\",\"reason\":\"waits\"}]}", 0}},
      0,
-     "job 1 n/p submitted to queue a: waits\n",
+     "job 1 n/p submitted to queue a\n",
      "",
      "POST /v1/jobs?queue=a\n  Idempotency-Key: present\n  "
      "{\"documents\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"},"
@@ -326,6 +338,19 @@ static const struct command_case {
      "     9 | spec:\n"
      "       | ^~~~\n",
      NULL},
+    {"the namespace beside work is left out",
+     "submit test/cli/with-namespace.yaml",
+     {{"POST /v1/jobs", 201,
+       "{\"jobs\":[{\"id\":1,\"name\":\"p\",\"namespace\":\"team\",\"queue\":\"a\",\"state\":\"Held\",\"reason\":"
+       "\"held\"}"
+       "]}",
+       0}},
+     0,
+     "job 1 team/p submitted to queue a, held\n",
+     "test/cli/with-namespace.yaml:1: left out: Namespace team\n",
+     "POST /v1/jobs\n  Idempotency-Key: present\n  "
+     "{\"documents\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":\"team\"},"
+     "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}]}\n"},
     {"a mistake in the YAML",
      "test/cli/broken.txt",
      {{0}},

@@ -395,6 +395,29 @@ static void test_core__events_tell_a_life(void **state)
     json_decref(page);
 }
 
+static void test_core__events_of_all_jobs_are_those_of_ones_queues(void **state)
+{
+    struct stage *stage = *state;
+    json_t *queues = json_pack("[s]", "b");
+    struct caller guest = {.role = ROLE_VIEWER, .name = "eve", .queues = queues};
+    json_t *page;
+
+    stage_must_start(stage, &small);
+    stage_must_start(stage, &(struct stage_job){.name = "other", .queue = "b", .members = 1, .gpus = 1, .seconds = 5});
+    stage_run(stage, 60000);
+    page = core_events(stage->core, &stage_admin, NULL, 0, 1000, NULL);
+    assert_string_equal(text(json_array_get(json_object_get(page, "items"), 0), "name"), "small");
+    assert_null(text(page, "next"));
+    assert_int_equal(json_array_size(json_object_get(page, "items")), 2 * 6);
+    json_decref(page);
+    page = core_events(stage->core, &guest, NULL, 0, 1, NULL);
+    assert_int_equal(json_array_size(json_object_get(page, "items")), 1);
+    assert_string_equal(text(json_array_get(json_object_get(page, "items"), 0), "name"), "other");
+    assert_non_null(text(page, "next"));
+    json_decref(page);
+    json_decref(queues);
+}
+
 static void test_core__devices_show_their_holder(void **state)
 {
     struct stage *stage = *state;
@@ -591,6 +614,14 @@ static void test_core__a_status_tells_whether_it_is_ready(void **state)
 
     assert_true(json_is_true(json_object_get(status, "ready")));
     json_decref(status);
+    stage_must_start(stage, &small);
+    stage_run(stage, 1000);
+    status = core_status(stage->core);
+    assert_int_equal(json_integer_value(json_object_get(status, "launches")), 1);
+    assert_int_equal(json_integer_value(json_object_get(status, "launchFailures")), 0);
+    assert_true(json_integer_value(json_object_get(status, "plannerRounds")) > 0);
+    assert_true(json_is_real(json_object_get(status, "plannerSeconds")));
+    json_decref(status);
 }
 
 /* Each asks for something else, so that none is a twin of another, and none can start. */
@@ -641,6 +672,7 @@ int main(void)
         TEST(the_explanation_names_the_layer),
         TEST(a_brief_round_is_explained_in_full_when_asked),
         TEST(events_tell_a_life),
+        TEST(events_of_all_jobs_are_those_of_ones_queues),
         TEST(devices_show_their_holder),
         TEST(applying_tells_what_changed),
         TEST(a_queue_goes_only_when_it_is_empty),
