@@ -268,7 +268,7 @@ static void fact_state(struct cli *cli, const json_t *job, int64_t now_ms)
     fact(cli, "State", &value);
 }
 
-/* "2 running, 1 failed of 4" */
+/* "2 running, 1 failed of 4 (8 were asked for)" */
 static void fact_members(struct cli *cli, const json_t *job)
 {
     static const char *const states[] = {"running", "succeeded", "failed"};
@@ -281,6 +281,8 @@ static void fact_members(struct cli *cli, const json_t *job)
                      states[i]);
     buf_adds(&value, value.len ? " of " : "");
     text_field(&value, members, "total");
+    if (field_int(members, "asked") > field_int(members, "total"))
+        buf_addf(&value, " (%" JSON_INTEGER_FORMAT " were asked for)", field_int(members, "asked"));
     fact(cli, "Members", &value);
 }
 

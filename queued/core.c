@@ -204,7 +204,9 @@ static int features_of(const struct core *core, struct features *out, struct err
     const char *changes = core->options.features;
 
     *out = features_default(release_of(core));
-    return changes ? features_change(out, changes, err) : 0;
+    if (changes && features_change(out, changes, err) < 0)
+        return error_wrap(err, "features");
+    return 0;
 }
 
 static void set_up(struct core *core, const struct features *features)

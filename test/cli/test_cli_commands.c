@@ -19,7 +19,7 @@
     "{\"id\":17,\"name\":\"train\",\"namespace\":\"default\",\"queue\":\"a\",\"user\":\"me\",\"state\":\"Running\","   \
     "\"priority\":5,"                                                                                                  \
     "\"attempt\":1,\"submittedAt\":\"2026-01-01T00:00:00.000Z\",\"startedAt\":\"2026-01-01T00:08:00.000Z\","           \
-    "\"members\":{\"total\":2,\"running\":2,\"succeeded\":0,\"failed\":0},\"reason\":\"all members "                   \
+    "\"members\":{\"total\":2,\"asked\":4,\"running\":2,\"succeeded\":0,\"failed\":0},\"reason\":\"all members "       \
     "run\",\"shape\":\"\","                                                                                            \
     "\"charges\":[{\"resource\":\"memory\",\"amount\":34359738368}],\"retriesLeft\":0,"                                \
     "\"placement\":{\"members\":[{\"group\":\"w\",\"index\":0,\"pod\":\"p-0\",\"node\":\"n1\",\"claims\":[{\"name\":"  \
@@ -80,7 +80,7 @@ static const struct command_case {
      "  Priority     5\n"
      "  Submitted    2026-01-01 00:00:00 UTC (10m ago)\n"
      "  Started      2026-01-01 00:08:00 UTC (2m00s ago)\n"
-     "  Members      2 running of 2\n"
+     "  Members      2 running of 2 (4 were asked for)\n"
      "  Charged      memory 32Gi\n"
      "\nPlacement\n"
      "  MEMBER  NODE  POD  DEVICES\n"

@@ -372,7 +372,7 @@ int embedded_new(const struct embedded_options *options, struct clock *clock,
     struct embedded *cluster;
 
     if (options->features && features_change(&features, options->features, err) < 0)
-        return -1;
+        return error_wrap(err, "features");
     cluster = mem_new(struct embedded);
     cluster->port.ops = &ops;
     cluster->clock = clock;
