@@ -194,10 +194,18 @@ static const struct field failure_rows[] = {
 };
 static const struct fields failure_fields = FIELDS(failure_rows);
 
+/* Members look for each other while they start, long before they are ready. */
+static int not_ready_check(json_t *value, struct error *err)
+{
+    if (json_is_false(value))
+        return error_set(err, ERR_INVALID, "false is not supported: members find each other before they are ready");
+    return 0;
+}
+
 static const struct field network_rows[] = {
     {.name = "enableDNSHostnames", FIELD_BOOL},
     {.name = "subdomain", FIELD_STRING, .refused = "the members' subdomain is chosen by queued: leave it out"},
-    {.name = "publishNotReadyAddresses", FIELD_BOOL},
+    {.name = "publishNotReadyAddresses", FIELD_BOOL, .check = not_ready_check},
 };
 static const struct fields network_fields = FIELDS(network_rows);
 

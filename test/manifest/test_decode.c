@@ -101,6 +101,8 @@ static const struct refusal {
      "dependsOn"},
     {"success of some", JOBSET("  successPolicy: {operator: Any}\n", ""),
      "5 spec.successPolicy.operator: Any: a gang succeeds when all its members do"},
+    {"addresses of ready members only", JOBSET("  network: {publishNotReadyAddresses: false}\n", ""),
+     "5 spec.network.publishNotReadyAddresses: false is not supported: members find each other before they are ready"},
     {"rules for failures", JOBSET("  failurePolicy: {maxRestarts: 1, rules: []}\n", ""),
      "5 spec.failurePolicy.rules: a failure restarts the whole gang; rules for single jobs are not supported"},
     {"deadlines of single jobs",
