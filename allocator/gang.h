@@ -85,8 +85,7 @@ struct gang_spec {
     size_t n_excluded;
     int64_t now_ms; /* of the planning round, for expectations in the explanation only */
     /* For planning rounds, where nobody may ever read it: the explanation does not try what would make the gang fit
-     * ("blocking" and "hints" are empty), and on clusters of more than 256 nodes it does not count nodes and devices
-     * either. */
+     * ("blocking" and "hints" are empty), nor does it count nodes and devices ("groups" is empty). */
     bool is_brief;
 };
 
@@ -139,15 +138,26 @@ struct gang_result {
  *
  * The explanation is a JSON object:
  *   {"verdict": "fits" | "waits" | "never" | "undecided" | "refused",
- *    "summary": "one sentence for people, naming the attribute, class, label, taint or resource that blocks",
+ *    "summary": "one sentence for people, naming the attribute, class, label, taint or resource that blocks, with the
+ *                number that matters",
  *    "groups": [{"name", "members", "fit": how many fit by themselves, "nodes": {"total", "eligible"},
  *                "nodeReasons": [{"reason": "node selector does not match", "nodes": 3, "example": "n1"}],
- *                "requests": [{"claim", "request", "class", "count", "exist", "match", "free", "inUse", "tainted",
- *                              "excluded": [{"selector" | "constraint": text, "devices": n}],
- *                              "holders": [{"claim", "job", "devices"}]}]}],
- *    "blocking": [the minimal set: {"kind": "constraint" | "selector" | "class" | "capacity" | "counters" | "taint" |
- *                "devices" | "node", "name", "detail", "nodes": [...]}],
- *    "hints": ["what would make it fit"]} */
+ *                "requests": [{"claim", "request", "class", "count", "needed": by all members (not for mode All),
+ *                              "exist", "match", "free", "inUse", "tainted",
+ *                              "problem": "needs 3 devices on one node, and ..." when the numbers alone tell why,
+ *                              "excluded": [{"selector" | "constraint" | "capacity" | "counter" | "taint" | "quota":
+ *                                            text, "devices": n,
+ *                                            of amounts also "asked", "left", "device": where the most is left,
+ *                                            "counterSet"}],
+ *                              "holders": [{"devices", "job", "jobName": if its claims tell it, "claims": how many}
+ *                                          | {"devices", "claim": "namespace/name" of somebody else}],
+ *                              "moreHolders": {"holders", "devices"} that are not listed}],
+ *                "unusablePools": [{"driver", "pool", "problem"}] that matter to the requests}],
+ *    "blocking": [{"kind": "constraint" | "selector" | "class" | "capacity" | "counters" | "taint" | "devices" |
+ *                  "node", "name", "detail": needed and available in numbers, "nodes": [...],
+ *                  of "devices" also "jobs": [ids of those that would have to end]}]: each alone is enough,
+ *    "hints": ["what would make it fit", "what is missing"]}
+ * Of a gang that never fits, "fit" and the nodes are those of the empty cluster; "free" and "inUse" are of now. */
 MUST_CHECK int gang_fit(const struct snapshot *snapshot, const struct gang_spec *spec, struct arena *arena,
                         struct gang_result *out, struct error *err);
 void gang_result_release(struct gang_result *result);

@@ -9,7 +9,7 @@
  *   gang_place.c     a solution as a placement
  *   gang_check.c     the placement replayed through predict
  *   gang.c           verdicts
- *   explain.c        the explanation: counts per node reason and request
+ *   explain*.c       the explanation: counts per node reason and request, and sentences (explain.h)
  *   whatif.c         which single rule, lifted, would make it fit
  *   steer.c, score.c */
 #ifndef QUEUED_GANG_INTERNAL_H
@@ -277,9 +277,5 @@ json_t *gang_explain(struct gang *gang, enum gang_verdict verdict);
 /* Apply what is lifted to a claim or a pod that has just been read. */
 void gang_lift_claim(const struct gang_lift *lift, struct claim *claim, struct arena *arena);
 void gang_lift_pod(const struct gang_lift *lift, struct pod_rules *rules, struct arena *arena);
-
-/* Appends to `blocking` and `hints` (JSON arrays) which single changes would make the gang fit now. Returns a phrase
- * for the summary in the gang's arena, or NULL when no single change helps. */
-const char *gang_what_if(struct gang *gang, json_t *blocking, json_t *hints);
 
 #endif

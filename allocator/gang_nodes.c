@@ -253,9 +253,13 @@ static void fill_left(const struct builder *b, struct gang_node *out)
     const struct node_use *use = node_use_of(b->gang, out->node);
 
     out->gs.left = arena_array(b->arena, int64_t, b->gang->n_resources);
-    for (size_t i = 0; i < b->gang->n_resources; i++)
-        out->gs.left[i] =
-            node_allocatable(out->node->info, b->gang->resources[i]) - node_used(use, b->gang->resources[i]);
+    for (size_t i = 0; i < b->gang->n_resources; i++) {
+        int64_t left = node_allocatable(out->node->info, b->gang->resources[i]) - node_used(use, b->gang->resources[i]);
+
+        /* Less than nothing (pods whose extended resource came from devices are counted too) does not keep away a
+         * member that asks for nothing. */
+        out->gs.left[i] = left > 0 ? left : 0;
+    }
     out->gs.ports = taken_ports(b->gang, use);
 }
 
@@ -428,7 +432,8 @@ static struct node_finding room_finding(const struct gang *gang, const struct ga
 
     for (size_t i = 0; i < gang->n_resources; i++)
         if (demand[i] > node->left[i])
-            return (struct node_finding){.obstacle = NODE_RESOURCE, .detail = gang->resources[i]};
+            return (struct node_finding){
+                .obstacle = NODE_RESOURCE, .detail = gang->resources[i], .asked = demand[i], .left = node->left[i]};
     for (size_t i = 0; i < gang->n_ports; i++)
         if (clash >> i & 1)
             return (struct node_finding){.obstacle = NODE_PORT, .port = gang->ports[i]->port};

@@ -26,6 +26,7 @@ struct node_finding {
     const char *detail;        /* borrowed from the pod or the node; NULL when there is none */
     const struct taint *taint; /* for NODE_TAINTED */
     int64_t port;              /* for NODE_PORT */
+    int64_t asked, left;       /* for NODE_RESOURCE, in the scheduler's unit */
 };
 
 /* The filters that do not depend on what runs on the node. */

@@ -1,14 +1,14 @@
 /* What single change would make the gang fit: every rule of the job is lifted in turn, then every scarcity, then every
  * holder is thought away, and the gang is planned again. Whatever makes it fit is a reason why it does not. */
+#include "allocator/whatif.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocator/gang_internal.h"
-
 #include "allocator/base/banned.h"
 
-#define MAX_TRIALS   48
-#define MAX_HOLDERS  16
+#define MAX_TRIALS   48 /* for rules and scarcities */
+#define MAX_ALONE    16 /* selectors that are tried one by one */
 #define MAX_NODES    8
 #define TRIAL_BUDGET UINT64_C(200000)
 #define MAX_NAMED    3 /* in the summary */
@@ -90,13 +90,6 @@ void gang_lift_pod(const struct gang_lift *lift, struct pod_rules *rules, struct
 
 /* ---- trials ---- */
 
-struct trial {
-    struct gang *gang;
-    json_t *blocking, *hints;
-    struct buf names; /* for the summary */
-    size_t n_named, n_trials;
-};
-
 static json_t *nodes_of(const struct placement *placement)
 {
     json_t *out = json_array();
@@ -106,8 +99,7 @@ static json_t *nodes_of(const struct placement *placement)
         json_t *one;
         size_t k;
 
-        json_array_foreach(out, k, one)
-        {
+        json_array_foreach (out, k, one) {
             known = known || strcmp(json_string_value(one), placement->members[i].node) == 0;
         }
         if (!known)
@@ -117,7 +109,7 @@ static json_t *nodes_of(const struct placement *placement)
 }
 
 /* Plan again with something lifted; the nodes that would be used, or NULL when it still does not fit. */
-static json_t *fits_with(struct trial *t, const struct gang_lift *lift, const struct ledger *ledger)
+json_t *whatif_fits(struct trial *t, const struct gang_lift *lift, const struct ledger *ledger)
 {
     struct gang_spec spec = *t->gang->spec;
     struct placement *placement = NULL;
@@ -126,7 +118,7 @@ static json_t *fits_with(struct trial *t, const struct gang_lift *lift, const st
     struct gang gang;
     struct error err;
 
-    if (t->n_trials++ >= MAX_TRIALS)
+    if (t->n_trials++ >= t->max_trials)
         return NULL;
     spec.budget = TRIAL_BUDGET;
     arena_init(&arena);
@@ -140,28 +132,66 @@ static json_t *fits_with(struct trial *t, const struct gang_lift *lift, const st
     return nodes;
 }
 
-static void report(struct trial *t, const char *kind, const char *name, const char *detail, json_t *nodes,
-                   const char *hint)
+json_t *whatif_report(struct trial *t, const char *kind, const char *name, const char *detail, json_t *nodes,
+                      const char *hint)
 {
-    json_array_append_new(
-        t->blocking, json_pack("{s:s, s:s, s:s, s:o}", "kind", kind, "name", name, "detail", detail, "nodes", nodes));
-    json_array_append_new(t->hints, json_string(hint));
-    if (t->n_named++ < MAX_NAMED)
-        buf_addf(&t->names, "%s%s", t->names.len ? ", or " : "it would fit ", hint);
+    json_t *block = json_pack("{s:s, s:s, s:s, s:o}", "kind", kind, "name", name, "detail", detail, "nodes", nodes);
+
+    json_array_append_new(t->blocking, block);
+    json_array_append_new(strcmp(kind, "devices") == 0 ? t->ends : t->hints, json_string(hint));
+    return block;
 }
+
+/* ---- what has been counted ---- */
+
+/* Call `each` for every request of every group, until it returns false. */
+static void each_request(const struct trial *t, bool (*each)(void *ctx, const json_t *request), void *ctx)
+{
+    const json_t *group, *request;
+    size_t g, r;
+
+    json_array_foreach (t->groups, g, group)
+        json_array_foreach (json_object_get(group, "requests"), r, request)
+            if (!each(ctx, request))
+                return;
+}
+
+/* The entry of a request's "excluded" with most devices that has the key (and, unless NULL, this text). */
+static const json_t *excluded_by(const json_t *request, const char *key, const char *text)
+{
+    const json_t *one, *best = NULL;
+    size_t i;
+
+    json_array_foreach (json_object_get(request, "excluded"), i, one)
+        if (json_object_get(one, key) && (!text || strcmp(explain_text(one, key), text) == 0) &&
+            (!best || explain_number(one, "devices") > explain_number(best, "devices")))
+            best = one;
+    return best;
+}
+
+struct phrase {
+    struct trial *t;
+    const char *text;   /* the selector, ... */
+    const char *result; /* NULL: nothing known */
+    struct buf list;
+};
 
 /* ---- rules of the claims ---- */
 
 static void try_attribute(struct trial *t, const char *attribute)
 {
     struct gang_lift lift = GANG_LIFT_NONE;
+    const char *words;
     json_t *nodes;
 
     lift.attribute = attribute;
-    nodes = fits_with(t, &lift, NULL);
-    if (nodes)
-        report(t, "constraint", attribute, "devices of one claim cannot meet the constraint on this attribute", nodes,
-               arena_printf(t->gang->arena, "without the constraint on %s", attribute));
+    nodes = whatif_fits(t, &lift, NULL);
+    if (!nodes)
+        return;
+    words = explain_claim_constraint(t->gang, t->verdict, attribute);
+    whatif_report(t, "constraint", attribute,
+                  words ? words : "devices of one claim cannot meet the constraint on this attribute", nodes,
+                  arena_printf(t->gang->arena, "without the constraint on %s", attribute));
 }
 
 static bool in_claims(const struct gang *gang, const char *attribute)
@@ -188,10 +218,14 @@ static void try_constraints(struct trial *t)
         json_t *nodes;
 
         lift.constraint = i;
-        nodes = fits_with(t, &lift, NULL);
-        if (nodes)
-            report(t, "constraint", constraint->key, "the members cannot meet the gang's constraint together", nodes,
-                   arena_printf(t->gang->arena, "without the gang constraint on %s", constraint->key));
+        nodes = whatif_fits(t, &lift, NULL);
+        if (nodes) {
+            const char *words = explain_gang_constraint(t->gang, t->verdict, i);
+
+            whatif_report(t, "constraint", constraint->key,
+                          words ? words : "the members cannot meet the gang's constraint together", nodes,
+                          arena_printf(t->gang->arena, "without the gang constraint on %s", constraint->key));
+        }
     }
 }
 
@@ -218,6 +252,32 @@ static const char **selectors_of(struct gang *gang, size_t *out_n)
     return texts;
 }
 
+static bool count_selector(void *ctx, const json_t *request)
+{
+    struct phrase *p = ctx;
+    const json_t *excluded = excluded_by(request, "selector", p->text);
+    long long meet = explain_number(request, "exist") - explain_number(excluded, "devices");
+
+    if (!excluded)
+        return true;
+    p->result =
+        arena_printf(p->t->gang->arena, "%lld of %lld devices of class %s meet this selector and %lld %s", meet,
+                     explain_number(request, "exist"), explain_text(request, "class"), explain_number(request, "free"),
+                     explain_number(request, "free") == 1 ? "is free" : "are free");
+    if (json_object_get(request, "needed"))
+        p->result = arena_printf(p->t->gang->arena, "%s, %lld %s needed", p->result, explain_number(request, "needed"),
+                                 explain_number(request, "needed") == 1 ? "is" : "are");
+    return false;
+}
+
+static const char *selector_words(struct trial *t, const char *selector, const char *fallback)
+{
+    struct phrase p = {.t = t, .text = selector};
+
+    each_request(t, count_selector, &p);
+    return p.result ? p.result : fallback;
+}
+
 static void try_selectors(struct trial *t)
 {
     struct gang_lift lift = GANG_LIFT_NONE;
@@ -226,69 +286,90 @@ static void try_selectors(struct trial *t)
     json_t *nodes;
 
     lift.all_selectors = true;
-    nodes = n ? fits_with(t, &lift, NULL) : NULL;
+    nodes = n ? whatif_fits(t, &lift, NULL) : NULL;
     if (!nodes)
         return;
     lift.all_selectors = false;
-    for (size_t i = 0; i < n && n <= MAX_HOLDERS; i++) {
+    for (size_t i = 0; i < n && n <= MAX_ALONE; i++) {
         json_t *alone;
 
         lift.selector = texts[i];
-        alone = fits_with(t, &lift, NULL);
+        alone = whatif_fits(t, &lift, NULL);
         if (!alone)
             continue;
         n_alone++;
-        report(t, "selector", texts[i], "too few devices meet this selector", alone,
-               arena_printf(t->gang->arena, "without the selector %s", texts[i]));
+        whatif_report(t, "selector", texts[i], selector_words(t, texts[i], "too few devices meet this selector"), alone,
+                      arena_printf(t->gang->arena, "without the selector %s", texts[i]));
     }
     if (n_alone == 0)
         for (size_t i = 0; i < n && i < MAX_NAMED; i++)
-            report(t, "selector", texts[i], "too few devices meet these selectors together", json_incref(nodes),
-                   i ? arena_printf(t->gang->arena, "and without %s", texts[i])
-                     : arena_printf(t->gang->arena, "without the selector %s", texts[i]));
+            whatif_report(t, "selector", texts[i],
+                          selector_words(t, texts[i], "too few devices meet these selectors together"),
+                          json_incref(nodes),
+                          i ? arena_printf(t->gang->arena, "and without %s", texts[i])
+                            : arena_printf(t->gang->arena, "without the selector %s", texts[i]));
     json_decref(nodes);
 }
 
 /* ---- taints ---- */
 
-static void collect_taint_keys(struct gang *gang, struct buf *out)
+/* "2 with a=b:NoSchedule" over all requests. */
+static bool list_taints(void *ctx, const json_t *request)
 {
-    for (uint32_t slot = 0; slot < snapshot_pool_slots(gang->snapshot) && out->len < 200; slot++) {
-        const struct pool *pool = snapshot_pool(gang->snapshot, slot);
+    struct phrase *p = ctx;
+    const json_t *one;
+    size_t i;
 
-        for (size_t d = 0; pool && d < pool->n_devices; d++) {
-            const struct pool_device *device = &pool->devices[d];
-            const struct taint *lists[2] = {device->device->taints, device->rule_taints};
-            size_t counts[2] = {device->device->n_taints, device->n_rule_taints};
+    json_array_foreach (json_object_get(request, "excluded"), i, one) {
+        const char *taint = explain_text(one, "taint");
 
-            for (size_t l = 0; l < 2; l++)
-                for (size_t i = 0; i < counts[l]; i++)
-                    if (!strstr(buf_str(out), lists[l][i].key) && out->len < 200)
-                        buf_addf(out, "%s%s", out->len ? ", " : "", lists[l][i].key);
-        }
+        if (*taint && !strstr(buf_str(&p->list), taint) && p->list.len < 200)
+            buf_addf(&p->list, "%s%lld with %s", p->list.len ? ", " : "", explain_number(one, "devices"), taint);
     }
+    return true;
+}
+
+static bool name_taints(void *ctx, const json_t *request)
+{
+    struct phrase *p = ctx;
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach (json_object_get(request, "excluded"), i, one) {
+        const char *taint = explain_text(one, "taint");
+
+        if (*taint && !strstr(buf_str(&p->list), taint) && p->list.len < 200)
+            buf_addf(&p->list, "%s%s", p->list.len ? ", " : "", taint);
+    }
+    return true;
 }
 
 static void try_taints(struct trial *t)
 {
     struct gang_lift lift = GANG_LIFT_NONE;
-    json_t *nodes;
-    BUF keys = {0};
+    struct phrase names = {.t = t}, counts = {.t = t};
+    json_t *nodes = NULL;
 
-    collect_taint_keys(t->gang, &keys);
-    if (keys.len == 0)
-        return;
+    each_request(t, name_taints, &names);
+    each_request(t, list_taints, &counts);
     lift.device_taints = true;
-    nodes = fits_with(t, &lift, NULL);
+    if (names.list.len)
+        nodes = whatif_fits(t, &lift, NULL);
     if (nodes)
-        report(t, "taint", buf_str(&keys), "devices with a taint that the requests do not tolerate", nodes,
-               arena_printf(t->gang->arena, "if its requests tolerated the device taint %s", buf_str(&keys)));
+        whatif_report(
+            t, "taint", buf_str(&names.list),
+            arena_printf(t->gang->arena, "devices have taints that the requests do not tolerate: %s",
+                         buf_str(&counts.list)),
+            nodes, arena_printf(t->gang->arena, "if its requests tolerated the device taint %s", buf_str(&names.list)));
+    buf_release(&names.list);
+    buf_release(&counts.list);
 }
 
 /* ---- rules of the pods ---- */
 
-/* The nodes whose first obstacle is one of these, and its detail. */
-static json_t *nodes_with(struct gang *gang, const enum node_obstacle *obstacles, size_t n, const char **out_detail)
+/* The nodes whose first obstacle is one of these, its detail, and a list of reasons. */
+static json_t *nodes_with(struct gang *gang, const enum node_obstacle *obstacles, size_t n, const char **out_detail,
+                          size_t *out_count, struct buf *reasons)
 {
     const uint32_t *slots;
     size_t n_slots;
@@ -296,15 +377,22 @@ static json_t *nodes_with(struct gang *gang, const enum node_obstacle *obstacles
 
     slots = snapshot_sorted_nodes(gang->snapshot, &n_slots);
     for (size_t k = 0; k < gang->n_kinds; k++)
-        for (size_t i = 0; i < n_slots && json_array_size(out) < MAX_NODES; i++) {
+        for (size_t i = 0; i < n_slots; i++) {
             const struct node *node = snapshot_node(gang->snapshot, slots[i]);
             struct node_finding finding = node_admits(&gang->kinds[k].rules, node->info);
+            bool is_one = false;
 
             for (size_t o = 0; o < n; o++)
-                if (finding.obstacle == obstacles[o]) {
-                    json_array_append_new(out, json_string(node->info->name));
-                    *out_detail = finding.detail ? finding.detail : *out_detail;
-                }
+                is_one = is_one || finding.obstacle == obstacles[o];
+            if (!is_one)
+                continue;
+            if (*out_count == 0 && json_array_size(out) == 0 && finding.detail)
+                *out_detail = finding.detail; /* it stands for the node that is named */
+            *out_count += k == 0;
+            if (json_array_size(out) < MAX_NODES)
+                json_array_append_new(out, json_string(node->info->name));
+            if (reasons->len < 160 && !strstr(buf_str(reasons), explain_finding(gang, &finding)))
+                buf_addf(reasons, "%s%s", reasons->len ? ", " : "", explain_finding(gang, &finding));
         }
     return out;
 }
@@ -313,14 +401,21 @@ static void try_node_rule(struct trial *t, const struct gang_lift *lift, const e
                           const char *kind, const char *fallback, const char *detail, const char *hint)
 {
     const char *name = fallback;
-    json_t *nodes = nodes_with(t->gang, obstacles, n, &name), *used = NULL;
+    size_t count = 0;
+    BUF reasons = {0};
+    json_t *nodes = nodes_with(t->gang, obstacles, n, &name, &count, &reasons), *used = NULL;
 
     if (json_array_size(nodes) > 0)
-        used = fits_with(t, lift, NULL);
+        used = whatif_fits(t, lift, NULL);
     if (used) {
-        report(t, kind, name, detail, nodes,
-               arena_printf(t->gang->arena, "%s%s%s%s%s", hint, *name ? " (" : "", name,
-                            *name ? ") on node " : " on node ", json_string_value(json_array_get(nodes, 0))));
+        whatif_report(t, kind, name,
+                      count ? arena_printf(t->gang->arena, "%s: %zu of %zu %s out (%s)", detail, count,
+                                           snapshot_n_nodes(t->gang->snapshot), count == 1 ? "is" : "are",
+                                           buf_str(&reasons))
+                            : detail,
+                      nodes,
+                      arena_printf(t->gang->arena, "%s%s%s%s%s", hint, *name ? " (" : "", name,
+                                   *name ? ") on node " : " on node ", json_string_value(json_array_get(nodes, 0))));
         json_decref(used);
     } else {
         json_decref(nodes);
@@ -356,28 +451,46 @@ static void try_resources(struct trial *t)
         json_t *nodes;
 
         lift.resource = t->gang->resources[i];
-        nodes = fits_with(t, &lift, NULL);
-        if (nodes)
-            report(t, "capacity", lift.resource, "the nodes have too little of this resource left", nodes,
-                   arena_printf(t->gang->arena, "with more %s on node %s", lift.resource,
-                                json_string_value(json_array_get(nodes, 0))));
+        nodes = whatif_fits(t, &lift, NULL);
+        if (nodes) {
+            const char *words = explain_shortage(t->gang, t->verdict, lift.resource);
+
+            whatif_report(t, "capacity", lift.resource,
+                          words ? words : "the nodes have too little of this resource left", nodes,
+                          arena_printf(t->gang->arena, "with more %s on node %s", lift.resource,
+                                       json_string_value(json_array_get(nodes, 0))));
+        }
     }
+}
+
+static size_t members_with_ports(const struct gang *gang)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < gang->n_kinds; k++)
+        n += gang->kinds[k].rules.demand.n_ports > 0 ? gang->kinds[k].n_members : 0;
+    return n;
 }
 
 static void try_ports(struct trial *t)
 {
     struct gang_lift lift = GANG_LIFT_NONE;
+    size_t n = members_with_ports(t->gang);
     const char *port;
     json_t *nodes;
 
     if (t->gang->n_ports == 0)
         return;
     lift.ports = true;
-    nodes = fits_with(t, &lift, NULL);
+    nodes = whatif_fits(t, &lift, NULL);
     port = arena_printf(t->gang->arena, "host port %lld", (long long)t->gang->ports[0]->port);
     if (nodes)
-        report(t, "node", port, "only one pod per node can have a host port", nodes,
-               arena_printf(t->gang->arena, "without %s", port));
+        whatif_report(
+            t, "node", port,
+            arena_printf(t->gang->arena,
+                         "only one pod per node can have a host port, so %zu %s as many nodes with the port free", n,
+                         n == 1 ? "member needs" : "members need"),
+            nodes, arena_printf(t->gang->arena, "without %s", port));
 }
 
 /* Names of counters that devices consume, the overdrawn and empty ones before all. */
@@ -397,6 +510,30 @@ static void collect_counters(struct gang *gang, struct buf *out)
     }
 }
 
+/* "a device takes 40Gi of memory of its counter set (gpu-0), at most 10Gi are left (pool/device)" */
+static bool count_amount(void *ctx, const json_t *request)
+{
+    struct phrase *p = ctx;
+    const json_t *excluded = excluded_by(request, p->text, NULL);
+    const char *set = explain_text(excluded, "counterSet");
+
+    if (!excluded || !json_object_get(excluded, "asked"))
+        return true;
+    p->result = arena_printf(p->t->gang->arena, "a device for request %s takes %s of %s%s%s, at most %s is left (%s)",
+                             explain_text(request, "request"), explain_text(excluded, "asked"),
+                             explain_text(excluded, p->text), *set ? " of counter set " : "", set,
+                             explain_text(excluded, "left"), explain_text(excluded, "device"));
+    return false;
+}
+
+static const char *amount_words(struct trial *t, const char *key, const char *fallback)
+{
+    struct phrase p = {.t = t, .text = key};
+
+    each_request(t, count_amount, &p);
+    return p.result ? p.result : fallback;
+}
+
 static void try_amounts(struct trial *t)
 {
     struct gang_lift counters = GANG_LIFT_NONE, capacity = GANG_LIFT_NONE;
@@ -407,62 +544,70 @@ static void try_amounts(struct trial *t)
     counters.counters = true;
     capacity.capacity = true;
     collect_counters(t->gang, &names);
-    nodes = names.len ? fits_with(t, &counters, NULL) : NULL;
+    nodes = names.len ? whatif_fits(t, &counters, NULL) : NULL;
     if (nodes)
-        report(t, "counters", buf_str(&names), "partitions share counters, and what is left of them is too little",
-               nodes, arena_printf(t->gang->arena, "with more left of the shared counters (%s)", buf_str(&names)));
+        whatif_report(t, "counters", buf_str(&names),
+                      amount_words(t, "counter", "partitions share counters, and what is left of them is too little"),
+                      nodes,
+                      arena_printf(t->gang->arena, "with more left of the shared counters (%s)", buf_str(&names)));
     for (size_t a = 0; a < t->gang->n_asks; a++)
         for (size_t i = 0; i < t->gang->asks[a].ask->n_capacity; i++)
             if (!strstr(buf_str(&asked), t->gang->asks[a].ask->capacity[i].key))
                 buf_addf(&asked, "%s%s", asked.len ? ", " : "", t->gang->asks[a].ask->capacity[i].key);
-    nodes = asked.len ? fits_with(t, &capacity, NULL) : NULL;
+    nodes = asked.len ? whatif_fits(t, &capacity, NULL) : NULL;
     if (nodes)
-        report(t, "capacity", buf_str(&asked), "what is left of this capacity on each device is too little", nodes,
-               arena_printf(t->gang->arena, "with more %s left on the devices", buf_str(&asked)));
+        whatif_report(t, "capacity", buf_str(&asked),
+                      amount_words(t, "capacity", "what is left of this capacity on each device is too little"), nodes,
+                      arena_printf(t->gang->arena, "with more %s left on the devices", buf_str(&asked)));
 }
 
-/* ---- holders ---- */
+/* ---- what is missing ---- */
 
-struct holders {
-    const struct cluster_claim *items[MAX_HOLDERS];
-    size_t n;
-};
-
-static void add_holder(void *ctx, const struct cluster_claim *claim)
+static bool tell_missing(void *ctx, const json_t *request)
 {
-    struct holders *holders = ctx;
+    struct trial *t = ctx;
+    bool never = t->verdict == GANG_NEVER;
+    long long missing = explain_number(request, "needed") - explain_number(request, never ? "match" : "free");
 
-    if (holders->n < MAX_HOLDERS && claim->n_held > 0)
-        holders->items[holders->n++] = claim;
-}
-
-static void try_holders(struct trial *t)
-{
-    struct holders holders = {.n = 0};
-
-    snapshot_each_claim(t->gang->snapshot, add_holder, &holders);
-    for (size_t i = 0; i < holders.n; i++) {
-        const struct cluster_claim *claim = holders.items[i];
-        struct ledger *ledger = ledger_new(t->gang->snapshot);
-        const char *name = arena_printf(t->gang->arena, "%s/%s", claim->ns ? claim->ns : "", claim->name);
-        json_t *nodes;
-
-        ledger_give_back(ledger, claim);
-        nodes = fits_with(t, NULL, ledger);
-        if (nodes)
-            report(t, "devices", name, claim->job ? claim->job : "holds devices that the gang could use", nodes,
-                   arena_printf(t->gang->arena, "when claim %s ends", name));
-        ledger_free(ledger);
-    }
+    if (json_object_get(request, "needed") && json_object_get(request, "problem") && missing > 0)
+        json_array_append_new(
+            t->hints,
+            json_string(arena_printf(t->gang->arena, "with at least %lld more %s for request %s of class %s", missing,
+                                     never ? (missing == 1 ? "device" : "devices")
+                                           : (missing == 1 ? "free device" : "free devices"),
+                                     explain_text(request, "request"), explain_text(request, "class"))));
+    return true;
 }
 
 /* ---- the whole ---- */
 
-const char *gang_what_if(struct gang *gang, json_t *blocking, json_t *hints)
+/* "it would fit when job 1 (train) ends, or without the constraint on d/a" */
+static const char *phrase_of(const struct trial *t, size_t n_proven)
 {
-    struct trial t = {.gang = gang, .blocking = blocking, .hints = hints};
+    size_t n = json_array_size(t->ends) < MAX_NAMED ? json_array_size(t->ends) : MAX_NAMED, shown = 0;
+    BUF text = {0};
+
+    if (n == MAX_NAMED && n_proven > 0)
+        n--; /* one rule is worth more than the third holder */
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&text, "%s%s", shown++ ? ", or " : "it would fit ", json_string_value(json_array_get(t->ends, i)));
+    for (size_t i = 0; i < n_proven && shown < MAX_NAMED; i++)
+        buf_addf(&text, "%s%s", shown++ ? ", or " : "it would fit ", json_string_value(json_array_get(t->hints, i)));
+    return text.len ? arena_strdup(t->gang->arena, buf_str(&text)) : NULL;
+}
+
+const char *gang_what_if(struct gang *gang, enum gang_verdict verdict, const json_t *groups, json_t *blocking,
+                         json_t *hints)
+{
+    struct trial t = {.gang = gang,
+                      .verdict = verdict,
+                      .groups = groups,
+                      .blocking = blocking,
+                      .hints = json_array(),
+                      .ends = json_array(),
+                      .max_trials = MAX_TRIALS};
     struct arena_mark mark = arena_mark(&gang->work);
-    const char *phrase = NULL;
+    const char *phrase;
 
     try_constraints(&t);
     try_nodes(&t);
@@ -471,10 +616,16 @@ const char *gang_what_if(struct gang *gang, json_t *blocking, json_t *hints)
     try_resources(&t);
     try_amounts(&t);
     try_selectors(&t);
-    try_holders(&t);
-    if (t.names.len)
-        phrase = arena_strdup(gang->arena, buf_str(&t.names));
-    buf_release(&t.names);
+    if (verdict == GANG_WAITS) {
+        whatif_holders(&t);
+        whatif_more_nodes(&t);
+    }
+    phrase = phrase_of(&t, json_array_size(t.hints));
+    each_request(&t, tell_missing, &t);
+    json_array_extend(hints, t.ends);
+    json_array_extend(hints, t.hints);
+    json_decref(t.ends);
+    json_decref(t.hints);
     arena_rewind(&gang->work, mark);
     return phrase;
 }

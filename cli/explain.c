@@ -159,6 +159,7 @@ static void print_excluded(struct cli *cli, const json_t *request)
         {"constraint", "fails the constraint", "fail the constraint"},
         {"capacity", "has too little", "have too little"},
         {"counter", "lacks what others use up of the shared counter", "lack what others use up of the shared counter"},
+        {"taint", "has the taint", "have the taint"},
         {"quota", "is", "are"},
     };
     const json_t *excluded;
@@ -175,58 +176,42 @@ static void print_excluded(struct cli *cli, const json_t *request)
             text_count(&line, field_int(excluded, "devices"), "device", "devices");
             buf_addf(&line, " %s ", one ? reasons[k].one : reasons[k].many);
             text_field(&line, excluded, reasons[k].key);
+            if (json_object_get(excluded, "asked")) {
+                buf_adds(&line, ": asked ");
+                text_field(&line, excluded, "asked");
+                buf_adds(&line, ", at most ");
+                text_field(&line, excluded, "left");
+                buf_adds(&line, " left");
+            }
             paragraph(cli, "    - ", buf_str(&line));
         }
 }
 
-static void holder_name(const json_t *holder, struct buf *out)
-{
-    bool job = json_object_get(holder, "job");
-
-    buf_adds(out, job ? "job " : "claim ");
-    text_field(out, holder, job ? "job" : "claim");
-}
-
-/* One job may hold with many claims: added up. */
-static json_t *holders_by_name(const json_t *holders)
-{
-    json_t *sums = json_object();
-    const json_t *holder;
-    size_t i;
-
-    json_array_foreach (holders, i, holder) {
-        BUF name = {0};
-
-        holder_name(holder, &name);
-        json_object_set_new(
-            sums, buf_str(&name),
-            json_integer(json_integer_value(json_object_get(sums, buf_str(&name))) + field_int(holder, "devices")));
-    }
-    return sums;
-}
-
-#define HOLDERS_SHOWN 8
-
-/* "gpus/gpu: held are 8 by job 1, 2 by job 4" */
+/* "gpus/gpu: held are 8 by job 1 (train), 2 by claim lab/mine, and 5 by 3 more" */
 static void print_holders(struct cli *cli, const json_t *request)
 {
-    json_t *sums = holders_by_name(json_object_get(request, "holders")), *devices;
-    const char *name;
-    size_t shown = 0;
+    const json_t *holder, *more = json_object_get(request, "moreHolders");
+    size_t i;
     BUF line = {0};
 
     request_title(request, &line);
-    json_object_foreach (sums, name, devices) {
-        if (shown++ == HOLDERS_SHOWN) {
-            buf_addf(&line, " and by %zu more", json_object_size(sums) - HOLDERS_SHOWN);
-            break;
-        }
-        buf_addf(&line, "%s%" JSON_INTEGER_FORMAT " by ", shown == 1 ? "held are " : ", ", json_integer_value(devices));
-        text_add(&line, name);
+    json_array_foreach (json_object_get(request, "holders"), i, holder) {
+        bool job = json_object_get(holder, "job");
+
+        buf_addf(&line, "%s%" JSON_INTEGER_FORMAT " by %s ", i == 0 ? "held are " : ", ", field_int(holder, "devices"),
+                 job ? "job" : "claim");
+        text_field(&line, holder, job ? "job" : "claim");
+        if (!json_object_get(holder, "jobName"))
+            continue;
+        buf_adds(&line, " (");
+        text_field(&line, holder, "jobName");
+        buf_addc(&line, ')');
     }
-    if (shown > 0)
+    if (more)
+        buf_addf(&line, ", and %" JSON_INTEGER_FORMAT " by %" JSON_INTEGER_FORMAT " more", field_int(more, "devices"),
+                 field_int(more, "holders"));
+    if (json_array_size(json_object_get(request, "holders")) > 0)
         paragraph(cli, "    - ", buf_str(&line));
-    json_decref(sums);
 }
 
 /* ---- groups ---- */
@@ -283,27 +268,19 @@ static void print_group(struct cli *cli, const json_t *group)
 
 /* ---- what blocks, what helps ---- */
 
-static bool is_number(const char *text)
-{
-    return *text && strspn(text, "0123456789") == strlen(text);
-}
-
-/* Of devices in use, the name is that of the claim that holds them and the detail its job, if it is a job's. */
+/* Of devices in use, the name says whose: "job 1 (train)". */
 static void block_words(const json_t *block, struct buf *out)
 {
-    const char *detail = field_text(block, "detail", "");
+    const char *detail = field_text(block, "detail", ""), *name = field_text(block, "name", "");
 
-    if (strcmp(field_text(block, "kind", ""), "devices") == 0 && is_number(detail)) {
-        buf_adds(out, "the devices of claim ");
-        text_field(out, block, "name");
-        buf_adds(out, ", held by job ");
-        text_add(out, detail);
-        return;
+    if (strcmp(field_text(block, "kind", ""), "devices") != 0) {
+        text_field(out, block, "kind");
+        buf_addc(out, ' ');
     }
-    text_field(out, block, "kind");
-    buf_addc(out, ' ');
-    text_field(out, block, "name");
-    buf_adds(out, *detail ? ": " : "");
+    text_add(out, name);
+    if (!*detail)
+        return;
+    buf_adds(out, strcmp(field_text(block, "kind", ""), "devices") == 0 ? " " : ": ");
     text_add(out, detail);
 }
 

@@ -1,0 +1,27 @@
+/* allocator/whatif.h - internal to what-if: trials of the gang with one thing changed. */
+#ifndef QUEUED_ALLOCATOR_WHATIF_H
+#define QUEUED_ALLOCATOR_WHATIF_H
+
+#include "allocator/explain.h"
+
+struct trial {
+    struct gang *gang;
+    enum gang_verdict verdict;
+    const json_t *groups;
+    json_t *blocking, *hints;
+    json_t *ends; /* hints about holders: they come first, because nobody has to change anything for them */
+    size_t n_trials, max_trials;
+};
+
+/* Plan again with something lifted (NULL: nothing) and on a ledger (NULL: as things are); the nodes that would be used,
+ * new reference, or NULL when it still does not fit or there have been enough trials. */
+json_t *whatif_fits(struct trial *t, const struct gang_lift *lift, const struct ledger *ledger);
+/* Something that makes it fit; takes `nodes`. Returns the entry of `blocking`, borrowed. */
+json_t *whatif_report(struct trial *t, const char *kind, const char *name, const char *detail, json_t *nodes,
+                      const char *hint);
+
+/* whatif_ends.c: which holders would have to end, and whether another node would do. */
+void whatif_holders(struct trial *t);
+void whatif_more_nodes(struct trial *t);
+
+#endif

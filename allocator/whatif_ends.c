@@ -1,0 +1,229 @@
+/* Whose end would make the gang fit. People know jobs, so a job ends with all its claims; each is thought away alone,
+ * and when none is enough, as few together as can be found in a few trials. */
+#include "allocator/whatif.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/base/banned.h"
+
+#define HOLD_TRIALS 40
+#define MAX_ALONE   16 /* holders that are tried one by one */
+#define NODES_TRIED 3
+#define SET_NAMED   6
+
+/* ---- holders ---- */
+
+/* Whoever has the most of what the gang could use comes first: those are named when several would do. */
+static size_t devices_listed(const struct trial *t, const struct holder *holder)
+{
+    const json_t *group, *request, *one;
+    size_t most = 0, g, r, i;
+
+    json_array_foreach (t->groups, g, group)
+        json_array_foreach (json_object_get(group, "requests"), r, request)
+            json_array_foreach (json_object_get(request, "holders"), i, one)
+                if (strcmp(explain_text(one, holder->job ? "job" : "claim"),
+                           holder->job ? holder->job : holder->name) == 0)
+                    most =
+                        (size_t)explain_number(one, "devices") > most ? (size_t)explain_number(one, "devices") : most;
+    return most;
+}
+
+struct ranked {
+    const struct holder *holder;
+    size_t devices, order;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    if (x->devices != y->devices)
+        return x->devices < y->devices ? 1 : -1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static struct ranked *rank_holders(struct trial *t, size_t *out_n)
+{
+    struct holder_list list = explain_holders(t->gang->snapshot, &t->gang->work);
+    struct ranked *ranked = arena_array(&t->gang->work, struct ranked, list.n + 1);
+
+    for (size_t i = 0; i < list.n; i++)
+        ranked[i] = (struct ranked){&list.items[i], devices_listed(t, &list.items[i]), i};
+    qsort(ranked, list.n, sizeof(*ranked), compare_ranked);
+    *out_n = list.n;
+    return ranked;
+}
+
+/* The nodes that would be used if these had ended, or NULL. */
+static json_t *fits_without(struct trial *t, const struct ranked *ended, size_t n, const struct ranked *more,
+                            size_t n_more)
+{
+    struct ledger *ledger = ledger_new(t->gang->snapshot);
+    json_t *nodes;
+
+    for (size_t i = 0; i < n + n_more; i++) {
+        const struct holder *holder = i < n ? ended[i].holder : more[i - n].holder;
+
+        for (size_t c = 0; c < holder->n_claims; c++)
+            ledger_give_back(ledger, holder->claims[c]);
+    }
+    nodes = whatif_fits(t, NULL, ledger);
+    ledger_free(ledger);
+    return nodes;
+}
+
+static size_t n_held(const struct ranked *set, size_t n)
+{
+    size_t devices = 0;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < set[i].holder->n_claims; c++)
+            devices += set[i].holder->claims[c]->n_held;
+    return devices;
+}
+
+/* "job 1 (train)", "jobs 1 (train) and 4 (ring)", "job 1 (train) and claim a/b" */
+static void add_set(struct buf *out, const struct ranked *set, size_t n)
+{
+    size_t shown = n > SET_NAMED ? SET_NAMED : n;
+    bool all_jobs = true;
+
+    for (size_t i = 0; i < n; i++)
+        all_jobs = all_jobs && set[i].holder->job;
+    buf_adds(out, all_jobs && n > 1 ? "jobs " : "");
+    for (size_t i = 0; i < shown; i++) {
+        explain_join(out, i, n);
+        buf_adds(out, set[i].holder->text + (all_jobs && n > 1 ? strlen("job ") : 0));
+    }
+    if (n > shown)
+        buf_addf(out, " and %zu more", n - shown);
+}
+
+static void report_set(struct trial *t, const struct ranked *set, size_t n, json_t *nodes)
+{
+    size_t devices = n_held(set, n);
+    json_t *block, *jobs = json_array();
+    BUF name = {0};
+
+    add_set(&name, set, n);
+    block = whatif_report(t, "devices", buf_str(&name),
+                          arena_printf(t->gang->arena, "%s %zu %s", n == 1 ? "holds" : "hold", devices,
+                                       devices == 1 ? "device" : "devices"),
+                          nodes, arena_printf(t->gang->arena, "when %s %s", buf_str(&name), n == 1 ? "ends" : "end"));
+    for (size_t i = 0; i < n; i++)
+        if (set[i].holder->job)
+            json_array_append_new(jobs, json_string(set[i].holder->job));
+    json_object_set_new(block, "jobs", jobs);
+}
+
+/* A smallest-by-inclusion set of holders: the shortest beginning of the list that is enough has an indispensable last
+ * one; keep it and go on with what is before it. Bisecting finds each in a few trials. Source: the idea of QuickXplain
+ * (Junker, AAAI 2004). */
+static void try_sets(struct trial *t, const struct ranked *ranked, size_t n)
+{
+    struct ranked *set = arena_array(&t->gang->work, struct ranked, n + 1);
+    size_t n_set = 0, end = n;
+    json_t *nodes = fits_without(t, NULL, 0, ranked, n);
+
+    while (nodes && t->n_trials < t->max_trials) {
+        size_t low = 0, high = end; /* `high` more are enough, `low` are not, or it is not known of none */
+        json_t *fewer = n_set ? fits_without(t, set, n_set, NULL, 0) : NULL;
+
+        if (fewer) {
+            json_decref(nodes);
+            report_set(t, set, n_set, fewer);
+            return;
+        }
+        while (high - low > 1) {
+            size_t middle = low + (high - low) / 2;
+
+            fewer = fits_without(t, set, n_set, ranked, middle);
+            low = fewer ? low : middle;
+            high = fewer ? middle : high;
+            if (fewer) {
+                json_decref(nodes);
+                nodes = fewer;
+            }
+        }
+        if (high == 0)
+            break;
+        set[n_set++] = ranked[high - 1];
+        end = high - 1;
+    }
+    json_decref(nodes);
+}
+
+void whatif_holders(struct trial *t)
+{
+    size_t n, n_alone = 0;
+    struct ranked *ranked = rank_holders(t, &n);
+
+    t->n_trials = 0;
+    t->max_trials = HOLD_TRIALS;
+    for (size_t i = 0; i < n && i < MAX_ALONE; i++) {
+        json_t *nodes = fits_without(t, &ranked[i], 1, NULL, 0);
+
+        if (!nodes)
+            continue;
+        n_alone++;
+        report_set(t, &ranked[i], 1, nodes);
+    }
+    if (n_alone == 0 && n > 1)
+        try_sets(t, ranked, n);
+}
+
+/* ---- one more node ---- */
+
+/* Devices that the node's own claims hold; SIZE_MAX when one of them reaches beyond it. */
+static size_t held_on(const struct gang *gang, const struct cluster_claim *claim, const char *node)
+{
+    for (size_t i = 0; i < claim->n_held; i++) {
+        const struct pool *pool = snapshot_find_pool(gang->snapshot, claim->held[i].driver, claim->held[i].pool);
+
+        if (!pool || !pool->only_node || strcmp(pool->only_node, node) != 0)
+            return 0;
+    }
+    return claim->n_held;
+}
+
+/* A new node like this one is at least as good as this one without what it gave away. */
+static bool fits_with_another(struct trial *t, const struct ranked *ranked, size_t n, const char *node)
+{
+    struct ledger *ledger = ledger_new(t->gang->snapshot);
+    size_t freed = 0;
+    json_t *nodes = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < ranked[i].holder->n_claims; c++)
+            if (held_on(t->gang, ranked[i].holder->claims[c], node)) {
+                ledger_give_back(ledger, ranked[i].holder->claims[c]);
+                freed++;
+            }
+    if (freed)
+        nodes = whatif_fits(t, NULL, ledger);
+    ledger_free(ledger);
+    json_decref(nodes);
+    return nodes != NULL;
+}
+
+void whatif_more_nodes(struct trial *t)
+{
+    size_t n, n_slots, tried = 0;
+    struct ranked *ranked = rank_holders(t, &n);
+    const uint32_t *slots = snapshot_sorted_nodes(t->gang->snapshot, &n_slots);
+
+    t->n_trials = 0;
+    for (size_t i = 0; n > 0 && i < n_slots && tried < NODES_TRIED; i++) {
+        const char *node = snapshot_node(t->gang->snapshot, slots[i])->info->name;
+        size_t before = t->n_trials;
+
+        if (fits_with_another(t, ranked, n, node)) {
+            json_array_append_new(t->hints,
+                                  json_string(arena_printf(t->gang->arena, "with one more node like %s", node)));
+            return;
+        }
+        tried += t->n_trials > before;
+    }
+}
