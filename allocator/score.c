@@ -1,11 +1,16 @@
 /* The fragmentation score of jobs of one pod.
  *
  * A node's fragments, for a typical pod, are the free shares of its devices that this pod could not use there: all of
- * them if the pod does not fit the node, else those that are too small or of the wrong kind. Weighted over the workload
- * this is the node's fragmentation; a pod goes to the node and devices where it adds the least to it. Between equal
- * increases the fullest node wins.
+ * them if the pod does not fit the node, else those that are too small or of the wrong kind, and in part (COPIES) those
+ * that would still be free when the node is filled with such pods. Weighted over the workload this is the node's
+ * fragmentation; a pod goes to the node and devices where it adds the least to it. Between equal increases the fullest
+ * node wins.
+ *
+ * A typical pod weighs as much as it is common, times how scarce the devices are that it selects: all shares that exist
+ * by those that it could use. Else pods that take any device use up the few that others depend on.
  *
  * Source: the idea of fragmentation gradient descent (Weng et al., USENIX ATC 2023, section 3), written from the idea.
+ * Departures: copies and scarcity.
  *
  * It must be quick, because every waiting pod asks it of every node. So what is known of a node (its facts: room on
  * each device, which selections of the workload match it, how many devices serve each typical shape) is kept per node
@@ -27,10 +32,11 @@
 #define MAX_SHAPES     256
 #define WHOLE          INT64_MAX /* need: all of the device */
 #define PER_CLAIM      32
-/* Increases that differ by less than this share of a device are equal, so that the fullest node decides. Without it
- * noise in the third decimal scatters pods; in the openb traces 0.015 gained 0.2 to 0.4 % of all GPUs over none, and
- * more than 0.05 lost it again. */
-#define EQUAL 0.015f
+#define MAX_COPIES     1024 /* of a pod on one device: more say nothing */
+/* How much of a typical pod's fragments is what many of them would leave, the rest being what one of them could not use.
+ * One alone says too little about CPU that runs out, many alone too much about what may never come. In the openb traces
+ * anything from 0.05 to 0.2 gained over none on all workloads. */
+#define COPIES 0.1f
 
 struct selection {
     const struct claim_ask *ask; /* class and selectors */
@@ -43,6 +49,7 @@ struct typical_pod {
     float weight;
     uint32_t shape; /* UINT32_MAX: no devices */
     int64_t cpu, memory;
+    double per_cpu, per_memory; /* one by them */
 };
 struct gang_workload {
     struct arena arena;
@@ -141,6 +148,8 @@ static int add_typical(struct gang_workload *w, const struct gang_typical *typic
         return error_in(err, "claim");
     pod.cpu = demand_of(&rules, "cpu");
     pod.memory = demand_of(&rules, "memory");
+    pod.per_cpu = pod.cpu > 0 ? 1 / (double)pod.cpu : 0;
+    pod.per_memory = pod.memory > 0 ? 1 / (double)pod.memory : 0;
     if (claim && claim->n_requests && claim->requests[0].n_asks)
         pod.shape = shape_number(w, &claim->requests[0].asks[0]);
     mem_grow(w->pods, w->n_pods, w->cap_pods);
@@ -246,11 +255,14 @@ struct facts {
     uint32_t n_devices;
     int64_t cpu, memory, pods; /* left */
     float free;                /* sum of shares that are left */
+    uint64_t weights;          /* that the fragments were computed with; 0: not yet */
     float fragments;           /* before anything is placed */
     struct room devices[MAX_DEVICES];
     struct use_of_shape { /* per shape of the workload */
         float wasted;     /* shares that it cannot use */
+        float served;     /* shares that go to copies of it, as many as the devices hold */
         uint32_t n;       /* devices that serve it */
+        uint32_t copies;  /* of the need */
     } shapes[];
 };
 
@@ -260,34 +272,64 @@ static bool serves(const struct typical_shape *shape, const struct room *room, i
            left >= (shape->need == WHOLE ? room->total : shape->need);
 }
 
+/* Count a device with so much left in (sign 1) or out (-1) of what serves the shape. */
+static void count_room(const struct typical_shape *shape, const struct room *room, int64_t left, int sign,
+                       struct use_of_shape *use)
+{
+    int64_t need = shape->need == WHOLE ? room->total : shape->need, copies;
+
+    if (!serves(shape, room, left)) {
+        use->wasted += (float)sign * (float)left * room->share;
+        return;
+    }
+    copies = need > 0 ? left / need : 1;
+    if (copies > MAX_COPIES)
+        copies = MAX_COPIES;
+    use->n += (uint32_t)sign;
+    use->copies += (uint32_t)sign * (uint32_t)copies;
+    use->served += (float)sign * (float)(copies * need) * room->share;
+}
+
 static void fill_shapes(const struct gang_workload *w, struct facts *facts)
 {
     for (size_t s = 0; s < w->n_shapes; s++) {
         facts->shapes[s] = (struct use_of_shape){0};
-        for (size_t d = 0; d < facts->n_devices; d++) {
-            const struct room *room = &facts->devices[d];
-
-            if (serves(&w->shapes[s], room, room->left))
-                facts->shapes[s].n++;
-            else
-                facts->shapes[s].wasted += (float)room->left * room->share;
-        }
+        for (size_t d = 0; d < facts->n_devices; d++)
+            count_room(&w->shapes[s], &facts->devices[d], facts->devices[d].left, 1, &facts->shapes[s]);
     }
 }
 
-static float fragments_of(const struct gang_workload *w, const struct use_of_shape *shapes, float free, int64_t cpu,
-                          int64_t memory)
+static uint32_t fitting(int64_t amount, double per, uint32_t copies)
+{
+    double n = (double)amount * per + 1e-9;
+
+    return per > 0 && n < copies ? (uint32_t)(n > 0 ? n : 0) : copies;
+}
+
+static float fragments_of(const struct gang_workload *w, const float *weights, const struct use_of_shape *shapes,
+                          float free, int64_t cpu, int64_t memory)
 {
     float sum = 0;
 
+    if (!(free > 0))
+        return 0;
     for (size_t p = 0; p < w->n_pods; p++) {
         const struct typical_pod *pod = &w->pods[p];
-        bool fits = pod->cpu <= cpu && pod->memory <= memory;
+        const struct use_of_shape *use;
+        uint32_t count, copies = 0;
 
         if (pod->shape == UINT32_MAX)
             continue;
-        fits = fits && shapes[pod->shape].n >= w->shapes[pod->shape].count;
-        sum += pod->weight * (fits ? shapes[pod->shape].wasted : free);
+        use = &shapes[pod->shape];
+        count = w->shapes[pod->shape].count;
+        if (use->n >= count && pod->cpu <= cpu && pod->memory <= memory)
+            copies = fitting(memory, pod->per_memory, fitting(cpu, pod->per_cpu, use->copies / count));
+        if (copies == 0) {
+            sum += weights[p] * free;
+            continue;
+        }
+        sum += weights[p] * ((1 - COPIES) * use->wasted +
+                             COPIES * (free - (float)(copies * count) * use->served / (float)use->copies));
     }
     return sum;
 }
@@ -336,7 +378,6 @@ static void find_facts(struct gang *gang, const struct gang_workload *w, struct 
     for (size_t o = 0; o < bench->n_offers && facts->is_simple; o++)
         facts->is_simple = add_room(w, shape, bench, o, facts);
     fill_shapes(w, facts);
-    facts->fragments = fragments_of(w, facts->shapes, facts->free, facts->cpu, facts->memory);
     arena_rewind(&gang->work, mark);
 }
 
@@ -366,9 +407,11 @@ struct verdict {
 struct scoring {
     struct gang *gang;
     const struct gang_workload *w;
+    float *weights;          /* of the typical pods, with scarcity */
+    uint64_t weights_digest; /* never 0 */
     struct pod_question pod;
     struct shape *shape; /* of the workload's selections */
-    struct gang_notes *facts_notes, *verdicts;
+    struct gang_notes *facts_notes, *verdicts, *supplies;
     struct facts *facts;        /* of the node in work */
     struct use_of_shape *after; /* scratch */
 };
@@ -412,16 +455,12 @@ static void try_devices(struct scoring *s, uint32_t devices, struct verdict *bes
         rest = room->multi && need != WHOLE ? room->left - need : 0;
         free -= (float)(room->left - rest) * room->share;
         for (size_t k = 0; k < s->w->n_shapes; k++) {
-            bool before = serves(&s->w->shapes[k], room, room->left), then = serves(&s->w->shapes[k], room, rest);
-
-            s->after[k].n -= (uint32_t)before - (uint32_t)then;
-            s->after[k].wasted +=
-                (then ? 0 : (float)rest * room->share) - (before ? 0 : (float)room->left * room->share);
+            count_room(&s->w->shapes[k], room, room->left, -1, &s->after[k]);
+            count_room(&s->w->shapes[k], room, rest, 1, &s->after[k]);
         }
     }
-    increase = fragments_of(s->w, devices ? s->after : facts->shapes, free, cpu, memory) - facts->fragments;
-    increase = (float)(long)(increase / EQUAL + (increase < 0 ? -0.5f : 0.5f)) * EQUAL;
-    left = free * 1000 + (float)cpu / 1000;
+    increase = fragments_of(s->w, s->weights, devices ? s->after : facts->shapes, free, cpu, memory) - facts->fragments;
+    left = free;
     if (best->fits && (increase > best->increase || (increase >= best->increase && left >= best->left)))
         return;
     best->fits = true;
@@ -470,24 +509,96 @@ static void try_all_devices(struct scoring *s, struct verdict *best)
     }
 }
 
+static void load_facts(struct scoring *s, const struct node *node, struct digest state)
+{
+    if (gang_notes_find(s->facts_notes, node->slot, state, s->facts))
+        return;
+    find_facts(s->gang, s->w, s->shape, node, s->facts);
+    gang_notes_put(s->facts_notes, node->slot, s->facts);
+}
+
 static struct verdict judge(struct scoring *s, const struct node *node, struct digest state)
 {
     struct verdict verdict = {.state = state, .is_simple = true};
 
     if (node_admits(&s->pod.kind->rules, node->info).obstacle != NODE_ADMITS)
         return verdict;
-    if (!gang_notes_find(s->facts_notes, node->slot, state, s->facts)) {
-        find_facts(s->gang, s->w, s->shape, node, s->facts);
-        gang_notes_put(s->facts_notes, node->slot, s->facts);
-    }
+    load_facts(s, node, state);
     verdict.is_simple = s->facts->is_simple;
     if (s->facts->cpu < s->pod.cpu || s->facts->memory < s->pod.memory || s->facts->pods < 1 || !verdict.is_simple)
         return verdict;
+    if (s->facts->weights != s->weights_digest) {
+        s->facts->fragments =
+            fragments_of(s->w, s->weights, s->facts->shapes, s->facts->free, s->facts->cpu, s->facts->memory);
+        s->facts->weights = s->weights_digest;
+        gang_notes_put(s->facts_notes, node->slot, s->facts);
+    }
     if (s->pod.ask)
         try_all_devices(s, &verdict);
     else
         try_devices(s, 0, &verdict);
     return verdict;
+}
+
+/* ---- scarcity ---- */
+
+struct supply { /* devices of a node, in use or not */
+    struct digest state;
+    float by_selection[MAX_SELECTIONS + 1]; /* all of them last */
+};
+
+static void find_supply(struct scoring *s, const struct node *node, struct supply *supply)
+{
+    load_facts(s, node, supply->state);
+    for (uint32_t d = 0; d < s->facts->n_devices; d++) {
+        for (size_t k = 0; k < s->w->n_selections; k++)
+            supply->by_selection[k] += (float)(s->facts->devices[d].selections >> k & 1);
+        supply->by_selection[MAX_SELECTIONS]++;
+    }
+}
+
+/* Over all nodes; whole numbers, so that the order of adding does not matter. */
+static void sum_supplies(struct scoring *s, struct supply *sum)
+{
+    size_t n_slots;
+    const uint32_t *slots = snapshot_sorted_nodes(s->gang->snapshot, &n_slots);
+
+    for (size_t i = 0; i < n_slots; i++) {
+        const struct node *node = snapshot_node(s->gang->snapshot, slots[i]);
+        struct digest state = gang_node_state(s->gang->snapshot, node);
+        struct supply supply;
+
+        if (!gang_notes_find(s->supplies, node->slot, state, &supply)) {
+            supply = (struct supply){.state = state};
+            find_supply(s, node, &supply);
+            gang_notes_put(s->supplies, node->slot, &supply);
+        }
+        for (size_t k = 0; k < s->w->n_selections; k++)
+            sum->by_selection[k] += supply.by_selection[k];
+        sum->by_selection[MAX_SELECTIONS] += supply.by_selection[MAX_SELECTIONS];
+    }
+}
+
+/* A pod whose devices do not exist weighs nothing: no room can be kept for it. */
+static void weigh(struct scoring *s)
+{
+    struct supply sum = {0};
+    struct digest digest = {31, 37};
+    float before = 0, after = 0;
+
+    sum_supplies(s, &sum);
+    for (size_t p = 0; p < s->w->n_pods; p++) {
+        const struct typical_pod *pod = &s->w->pods[p];
+        float usable = pod->shape == UINT32_MAX ? 0 : sum.by_selection[s->w->shapes[pod->shape].selection];
+
+        s->weights[p] = usable > 0 ? pod->weight * sum.by_selection[MAX_SELECTIONS] / usable : 0;
+        before += pod->shape == UINT32_MAX ? 0 : pod->weight;
+        after += s->weights[p];
+    }
+    for (size_t p = 0; p < s->w->n_pods && after > 0; p++)
+        s->weights[p] *= before / after;
+    digest_text(&digest, (const char *)s->weights, s->w->n_pods * sizeof(*s->weights));
+    s->weights_digest = digest.lo | 1;
 }
 
 /* ---- which jobs ---- */
@@ -548,9 +659,18 @@ static struct digest question_of(const struct scoring *s)
 {
     struct digest d = s->w->digest;
 
+    digest_add(&d, s->weights_digest);
     digest_text(&d, s->pod.kind->text, strlen(s->pod.kind->text));
     digest_add(&d, s->pod.unit->shape->question.lo);
     digest_add(&d, s->pod.unit->shape->question.hi);
+    return d;
+}
+
+static struct digest supplies_of(const struct gang_workload *w)
+{
+    struct digest d = w->digest;
+
+    digest_add(&d, 41);
     return d;
 }
 
@@ -625,8 +745,7 @@ static enum gang_scored choose(struct scoring *s, const struct gang_choice *choi
         return GANG_NOT_SCORED;
     if (!node)
         return GANG_SCORED_NONE;
-    if (!gang_notes_find(s->facts_notes, node->slot, best.state, s->facts))
-        find_facts(s->gang, s->w, s->shape, node, s->facts);
+    load_facts(s, node, best.state);
     return make_solution(s, choice, node, rank, &best, out) ? GANG_SCORED : GANG_NOT_SCORED;
 }
 
@@ -646,11 +765,15 @@ enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *cho
     size = sizeof(struct facts) + s.w->n_shapes * sizeof(struct use_of_shape);
     s.facts = arena_alloc(&gang->work, size, 16);
     s.after = arena_array(&gang->work, struct use_of_shape, s.w->n_shapes);
-    s.verdicts = gang_notes_open(gang->snapshot, question_of(&s), sizeof(struct verdict));
+    s.weights = arena_array(&gang->work, float, s.w->n_pods + 1);
     s.facts_notes = gang_notes_open(gang->snapshot, s.w->digest, size);
+    s.supplies = gang_notes_open(gang->snapshot, supplies_of(s.w), sizeof(struct supply));
+    weigh(&s);
+    s.verdicts = gang_notes_open(gang->snapshot, question_of(&s), sizeof(struct verdict));
     scored = choose(&s, choice, out);
     gang_notes_unref(s.verdicts);
     gang_notes_unref(s.facts_notes);
+    gang_notes_unref(s.supplies);
     shape_free(s.shape);
     return scored;
 }
