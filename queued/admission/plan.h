@@ -70,7 +70,8 @@ struct plan_running { /* a job with a live attempt */
 };
 
 struct plan_input {
-    const struct snapshot *snapshot; /* with every live attempt's placement in it */
+    const struct snapshot *snapshot;      /* with every live attempt's placement in it */
+    const struct gang_workload *workload; /* what jobs usually look like, for the score; or NULL */
     const struct plan_resource *resources;
     size_t n_resources;
     const struct plan_queue *queues;
