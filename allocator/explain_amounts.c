@@ -1,11 +1,13 @@
 /* Amounts for people. */
 #include "allocator/explain.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocator/base/banned.h"
 
-#define SHORT_TEXT 7
+#define SHORT_TEXT  7
+#define PLAIN_MILLI 1000000000 /* below a million */
 
 const char *explain_quantity(const struct quantity *quantity, struct arena *arena)
 {
@@ -13,6 +15,9 @@ const char *explain_quantity(const struct quantity *quantity, struct arena *aren
     int64_t whole;
     BUF text = {0};
 
+    if (quantity->format == QUANTITY_DECIMAL_SI && quantity_is_milli_exact(quantity) &&
+        quantity_to_milli(quantity, &whole) && whole % 1000 == 0 && llabs(whole) < PLAIN_MILLI)
+        return arena_printf(arena, "%lld", (long long)(whole / 1000)); /* 5000 cores, not 5k */
     quantity_format_to(quantity, &text);
     if (text.len <= SHORT_TEXT || quantity->format != QUANTITY_BINARY_SI || !quantity_to_int(quantity, &whole) ||
         whole < 1024)

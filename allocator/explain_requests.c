@@ -162,11 +162,19 @@ static size_t count_of(const struct tally *tally)
 
 /* ---- why not this device ---- */
 
-/* Keeps the device on which the least is missing. */
+/* Thousandths of what is asked that are left. */
+static gs_amount share_left(const struct quantity *asked, const struct quantity *left)
+{
+    gs_amount whole = gang_amount(asked);
+
+    return whole > 0 ? gang_amount(left) * 1000 / whole : 0;
+}
+
+/* Keeps the device that comes closest to what is asked. */
 static void keep_scarce(struct scarce *best, const char *key, const char *set, const struct offer *offer,
                         const struct quantity *asked, const struct quantity *left)
 {
-    if (best->key && quantity_cmp(left, &best->left) <= 0)
+    if (best->key && share_left(asked, left) <= share_left(&best->asked, &best->left))
         return;
     *best = (struct scarce){.key = key,
                             .set = set,
@@ -592,19 +600,20 @@ static void add_scarce(struct gang *gang, struct buf *text, size_t n, const stru
              scarce->device, scarce->set ? " of counter set " : "", scarce->set ? scarce->set : "");
 }
 
-/* Where the devices are that match and are not free: "; 4 in use, 1 with taint a=b:NoSchedule". */
-static void add_lost(struct gang *gang, struct buf *text, const struct tally *tally)
+/* Where the devices are that match and are not free: ": 4 in use, 1 with taint a=b:NoSchedule". with_used: also those
+ * that somebody has, or has the counters of. */
+static void add_lost(struct gang *gang, struct buf *text, const struct tally *tally, bool with_used)
 {
     const char *sep = ": ";
 
-    if (tally->in_use) {
+    if (tally->in_use && with_used) {
         buf_adds(text, sep);
         add_scarce(gang, text, tally->in_use, &tally->amount, tally->amount.key ? "with too little left" : "in use");
         sep = ", ";
     }
     for (size_t i = 0; i < tally->n_taints; i++, sep = ", ")
         buf_addf(text, "%s%zu with taint %s", sep, tally->taints[i].n, tally->taints[i].text);
-    if (tally->counters) {
+    if (tally->counters && with_used) {
         buf_adds(text, sep);
         add_scarce(gang, text, tally->counters, &tally->counter, "short of shared counters");
         sep = ", ";
@@ -627,20 +636,30 @@ static void add_on_one_node(struct buf *text, const struct tally *tally, const s
 }
 
 /* The request can never be served: the first reason that holds. */
-static bool add_never(struct buf *text, const struct tally *tally)
+static bool add_never(struct gang *gang, struct buf *text, const struct tally *tally)
 {
-    size_t count = count_of(tally);
+    size_t count = count_of(tally), barred = tally->tainted + tally->capacity + tally->excluded;
 
     if (tally->exist == 0) {
         buf_adds(text, "finds no device of its class");
     } else if (tally->match == 0) {
         buf_addf(text, "finds no match: of the %zu %s of its class none meets ", tally->exist, devices(tally->exist));
         add_selectors(text, tally);
-    } else if (tally->ask->all || tally->ask->admin || tally->is_shareable) {
+    } else if (tally->ask->all || tally->ask->admin) {
         return false;
+    } else if (tally->is_shareable) {
+        if (barred < tally->match)
+            return false;
+        add_need(text, tally);
+        buf_addf(text, ", and none of %zu that match can be used", tally->match);
+        add_lost(gang, text, tally, false);
     } else if (count * tally->n_members > tally->match) {
         add_need(text, tally);
         buf_addf(text, ", more than the %zu that match in the whole cluster", tally->match);
+    } else if (count * tally->n_members > tally->match - barred) {
+        add_need(text, tally);
+        buf_addf(text, ", and %zu of %zu that match can be used", tally->match - barred, tally->match);
+        add_lost(gang, text, tally, false);
     } else if (tally->match_here.node && count > tally->match_here.most) {
         add_on_one_node(text, tally, &tally->match_here, "that match");
     } else if (tally->match_here.places < tally->n_members && tally->match_here.node) {
@@ -661,12 +680,12 @@ static bool add_waits(struct gang *gang, struct buf *text, const struct tally *t
         if (tally->free == tally->match)
             return false;
         buf_addf(text, "needs all matching devices of a node, and %zu of %zu are free", tally->free, tally->match);
-        add_lost(gang, text, tally);
+        add_lost(gang, text, tally, true);
     } else if (tally->is_shareable ? tally->free == 0 : count * tally->n_members > tally->free) {
         add_need(text, tally);
         buf_addf(text, ", and %zu of %zu that match %s free", tally->free, tally->match,
                  tally->match == 1 ? "is" : "are");
-        add_lost(gang, text, tally);
+        add_lost(gang, text, tally, true);
     } else if (tally->is_shareable) {
         return false;
     } else if (tally->free_here.node && count > tally->free_here.most) {
@@ -689,9 +708,8 @@ static void add_problem(struct counting *c, const struct tally *tally, json_t *o
 
     if (!tally->ask->all)
         json_object_set_new(out, "needed", json_integer((json_int_t)(count_of(tally) * tally->n_members)));
-    if ((c->verdict == GANG_NEVER || tally->match == 0) && add_never(&text, tally))
-        json_object_set_new(out, "problem", json_string(buf_str(&text)));
-    else if (!tally->ask->admin && add_waits(c->gang, &text, tally))
+    if (c->verdict == GANG_NEVER || tally->match == 0 ? add_never(c->gang, &text, tally)
+                                                      : !tally->ask->admin && add_waits(c->gang, &text, tally))
         json_object_set_new(out, "problem", json_string(buf_str(&text)));
 }
 

@@ -11,7 +11,8 @@
 #define MAX_ALONE    16 /* selectors that are tried one by one */
 #define MAX_NODES    8
 #define TRIAL_BUDGET UINT64_C(200000)
-#define MAX_NAMED    3 /* in the summary */
+#define MAX_NAMED    3 /* hints in the summary, counters in a hint */
+#define MAX_COUNTERS 32
 
 /* ---- lifting ---- */
 
@@ -123,7 +124,8 @@ json_t *whatif_fits(struct trial *t, const struct gang_lift *lift, const struct 
     spec.budget = TRIAL_BUDGET;
     arena_init(&arena);
     if (gang_read(&gang, t->gang->snapshot, &spec, lift, &arena, &err) == 0 && !gang.refusal) {
-        gang.ledger = ledger;
+        gang.ledger = ledger ? ledger : t->empty;
+        gang.is_empty = !ledger && t->empty;
         if (gang_plan(&gang, true, &placement) == GS_FOUND)
             nodes = nodes_of(placement);
     }
@@ -493,21 +495,36 @@ static void try_ports(struct trial *t)
             nodes, arena_printf(t->gang->arena, "without %s", port));
 }
 
-/* Names of counters that devices consume, the overdrawn and empty ones before all. */
+static bool is_listed(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Names of counters that devices consume: "memory, slots and 7 more". */
 static void collect_counters(struct gang *gang, struct buf *out)
 {
-    for (uint32_t slot = 0; slot < snapshot_pool_slots(gang->snapshot) && out->len < 200; slot++) {
+    const char *names[MAX_COUNTERS];
+    size_t n = 0;
+
+    for (uint32_t slot = 0; slot < snapshot_pool_slots(gang->snapshot) && n < MAX_COUNTERS; slot++) {
         const struct pool *pool = snapshot_pool(gang->snapshot, slot);
 
         for (size_t d = 0; pool && d < pool->n_devices; d++)
             for (size_t s = 0; s < pool->devices[d].device->n_consumes; s++)
-                for (size_t c = 0; c < pool->devices[d].device->consumes[s].n_counters; c++) {
+                for (size_t c = 0; c < pool->devices[d].device->consumes[s].n_counters && n < MAX_COUNTERS; c++) {
                     const char *name = pool->devices[d].device->consumes[s].counters[c].name;
 
-                    if (!strstr(buf_str(out), name) && out->len < 200)
-                        buf_addf(out, "%s%s", out->len ? ", " : "", name);
+                    if (!is_listed(names, n, name))
+                        names[n++] = name;
                 }
     }
+    for (size_t i = 0; i < n && i < MAX_NAMED; i++)
+        buf_addf(out, "%s%s", i ? ", " : "", names[i]);
+    if (n > MAX_NAMED)
+        buf_addf(out, " and %zu more", n - MAX_NAMED);
 }
 
 /* "a device takes 40Gi of memory of its counter set (gpu-0), at most 10Gi are left (pool/device)" */
@@ -581,18 +598,19 @@ static bool tell_missing(void *ctx, const json_t *request)
 
 /* ---- the whole ---- */
 
-/* "it would fit when job 1 (train) ends, or without the constraint on d/a" */
+/* "it would fit when job 1 (train) ends, or without the constraint on d/a"; "could" where room must be made as well. */
 static const char *phrase_of(const struct trial *t, size_t n_proven)
 {
+    const char *start = t->empty ? "it could fit " : "it would fit ";
     size_t n = json_array_size(t->ends) < MAX_NAMED ? json_array_size(t->ends) : MAX_NAMED, shown = 0;
     BUF text = {0};
 
     if (n == MAX_NAMED && n_proven > 0)
         n--; /* one rule is worth more than the third holder */
     for (size_t i = 0; i < n; i++)
-        buf_addf(&text, "%s%s", shown++ ? ", or " : "it would fit ", json_string_value(json_array_get(t->ends, i)));
+        buf_addf(&text, "%s%s", shown++ ? ", or " : start, json_string_value(json_array_get(t->ends, i)));
     for (size_t i = 0; i < n_proven && shown < MAX_NAMED; i++)
-        buf_addf(&text, "%s%s", shown++ ? ", or " : "it would fit ", json_string_value(json_array_get(t->hints, i)));
+        buf_addf(&text, "%s%s", shown++ ? ", or " : start, json_string_value(json_array_get(t->hints, i)));
     return text.len ? arena_strdup(t->gang->arena, buf_str(&text)) : NULL;
 }
 
@@ -609,6 +627,10 @@ const char *gang_what_if(struct gang *gang, enum gang_verdict verdict, const jso
     struct arena_mark mark = arena_mark(&gang->work);
     const char *phrase;
 
+    if (verdict == GANG_NEVER) {
+        t.empty = ledger_new(gang->snapshot);
+        ledger_empty(t.empty);
+    }
     try_constraints(&t);
     try_nodes(&t);
     try_taints(&t);
@@ -626,6 +648,7 @@ const char *gang_what_if(struct gang *gang, enum gang_verdict verdict, const jso
     json_array_extend(hints, t.hints);
     json_decref(t.ends);
     json_decref(t.hints);
+    ledger_free(t.empty);
     arena_rewind(&gang->work, mark);
     return phrase;
 }

@@ -7,13 +7,15 @@
 struct trial {
     struct gang *gang;
     enum gang_verdict verdict;
+    struct ledger *empty; /* where trials are made when the gang never fits; else NULL */
     const json_t *groups;
     json_t *blocking, *hints;
     json_t *ends; /* hints about holders: they come first, because nobody has to change anything for them */
     size_t n_trials, max_trials;
 };
 
-/* Plan again with something lifted (NULL: nothing) and on a ledger (NULL: as things are); the nodes that would be used,
+/* Plan again with something lifted (NULL: nothing) and on a ledger (NULL: as things are, or the empty cluster
+ * when the gang never fits); the nodes that would be used,
  * new reference, or NULL when it still does not fit or there have been enough trials. */
 json_t *whatif_fits(struct trial *t, const struct gang_lift *lift, const struct ledger *ledger);
 /* Something that makes it fit; takes `nodes`. Returns the entry of `blocking`, borrowed. */

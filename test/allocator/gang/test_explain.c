@@ -28,6 +28,9 @@
 #define FOREIGN(name, results)                                                                                         \
     "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: " name                                \
     ", namespace: lab}, spec: {devices: {}}, status: {allocation: {devices: {results: [" results "]}}}}\n"
+#define POD(node, cores)                                                                                               \
+    "---\n{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns}, spec: {nodeName: " node                      \
+    ", containers: [{name: m, image: i, resources: {requests: {cpu: '" cores "'}}}]}}\n"
 #define HAS(pool, device) "{request: r, driver: d.x, pool: " pool ", device: " device "}"
 #define ASK(more)         "requests: [{name: r, exactly: {deviceClassName: gpu" more "}}]"
 #define TWO_SMALL                                                                                                      \
@@ -59,7 +62,7 @@ static const struct summary_case {
      "The gang will never fit on this cluster: request r of class gpu finds no device of its class."},
     {"never: no device meets the selector", TWO_SMALL, 1, ASK(BIG), NULL, NULL,
      "The gang will never fit on this cluster: request r of class gpu finds no match: of the 4 devices of its class "
-     "none meets the selector device.attributes[\"d.x\"].?size.orValue(0) == 2; it would fit without the selector "
+     "none meets the selector device.attributes[\"d.x\"].?size.orValue(0) == 2; it could fit without the selector "
      "device.attributes[\"d.x\"].?size.orValue(0) == 2."},
     {"never: more than the cluster has", TWO_SMALL, 3, ASK(", count: 2"), NULL, NULL,
      "The gang will never fit on this cluster: 2 of 3 members of group w find a place; request r of class gpu needs 6 "
@@ -71,47 +74,47 @@ static const struct summary_case {
      "The gang will never fit on this cluster: the cluster has no nodes."},
     {"never: more cores than any node has", TWO_SMALL, 1, NULL, "overhead: {cpu: '8'}", NULL,
      "The gang will never fit on this cluster: no node admits a member; 2 nodes (such as n1): not enough cpu: a member "
-     "asks 9, at most 8 left on one node; it would fit with more cpu on node n1."},
+     "asks 9, at most 8 left on one node; it could fit with more cpu on node n1."},
     {"never: the selector of nodes", TWO_SMALL, 1, ASK(""), "nodeSelector: {zone: a}", NULL,
      "The gang will never fit on this cluster: no node admits a member; 2 nodes (such as n1): label zone does not "
-     "match the node selector; it would fit without the node selector (zone) on node n1."},
+     "match the node selector; it could fit without the node selector (zone) on node n1."},
     {"never: cordoned and tainted nodes",
      CLOSED("n1", "unschedulable: true") CLOSED("n2", "taints: [{key: team, value: a, effect: NoSchedule}]")
          GPU SLICE("n1", PLAIN("a")),
      1, ASK(""), NULL, NULL,
      "The gang will never fit on this cluster: no node admits a member; node n1: unschedulable (cordoned); node n2: "
-     "taint team=a:NoSchedule is not tolerated; it would fit if its pods tolerated the state (unschedulable or "
+     "taint team=a:NoSchedule is not tolerated; it could fit if its pods tolerated the state (unschedulable or "
      "not-ready) on node n1."},
     {"never: devices are tainted", ROOMY("n1", "") GPU SLICE("n1", TAINTED("a") "," TAINTED("b")), 1, ASK(""), NULL,
      NULL,
-     "The gang will never fit on this cluster: request r of class gpu needs 1 device, and 0 of 2 that match are free: "
-     "2 with taint d.x/bad=heat:NoSchedule; it would fit if its requests tolerated the device taint "
+     "The gang will never fit on this cluster: request r of class gpu needs 1 device, and 0 of 2 that match can be "
+     "used: 2 with taint d.x/bad=heat:NoSchedule; it could fit if its requests tolerated the device taint "
      "d.x/bad=heat:NoSchedule."},
     {"never: one link for three", LINKED, 1, ASK(", count: 3") ", constraints: [{matchAttribute: d.x/link}]", NULL,
      NULL,
 
      "The gang will never fit on this cluster: request r of class gpu finds 6 devices that match; 3 devices with one "
      "value of d.x/link are needed, at most 2 exist with one (n1: 2 + 1, n2: 1 + 1), and 1 device has no such "
-     "attribute; it would fit without the constraint on d.x/link."},
+     "attribute; it could fit without the constraint on d.x/link."},
     {"never: one pair for two members", LINKED, 2, ASK(", count: 2") ", constraints: [{matchAttribute: d.x/link}]",
      NULL, NULL,
      "The gang will never fit on this cluster: 1 of 2 members of group w finds a place; request r of class gpu finds 6 "
      "devices that match; 2 devices with one value of d.x/link are needed by each of 2 members, those that exist serve "
-     "1 (n1: 2 + 1, n2: 1 + 1); it would fit without the constraint on d.x/link."},
+     "1 (n1: 2 + 1, n2: 1 + 1); it could fit without the constraint on d.x/link."},
     {"never: three different links", LINKED, 1, ASK(", count: 3") ", constraints: [{distinctAttribute: d.x/link}]",
      NULL, NULL,
      "The gang will never fit on this cluster: request r of class gpu finds 6 devices that match; 3 devices with "
      "different values of d.x/link are needed, at most 2 values exist on one node (n1: 2, n2: 2), and 1 device has no "
-     "such attribute; it would fit without the constraint on d.x/link."},
+     "such attribute; it could fit without the constraint on d.x/link."},
     {"never: the gang on one link", LINKED, 3, ASK(""), NULL, "match d.x/link",
      "The gang will never fit on this cluster: every member could find a place, but not all of them together; request "
      "r of class gpu finds 6 devices that match; 3 devices with one value of d.x/link are needed for the whole gang, "
-     "at most 2 exist with one (x: 2, z: 1, v: 1, w: 1), and 1 device has no such attribute; it would fit without the "
+     "at most 2 exist with one (x: 2, z: 1, v: 1, w: 1), and 1 device has no such attribute; it could fit without the "
      "gang constraint on d.x/link."},
     {"never: the gang on different links", LINKED, 5, ASK(""), NULL, "distinct d.x/link",
      "The gang will never fit on this cluster: 4 of 5 members of group w find a place; request r of class gpu finds 6 "
      "devices that match; 5 devices with different values of d.x/link are needed for the whole gang, only 4 values "
-     "exist (x: 2, z: 1, v: 1, w: 1), and 1 device has no such attribute; it would fit without the gang constraint on "
+     "exist (x: 2, z: 1, v: 1, w: 1), and 1 device has no such attribute; it could fit without the gang constraint on "
      "d.x/link."},
     {"never: the gang in one zone",
      ROOMY("n1", ", labels: {zone: a}") ROOMY("n2", ", labels: {zone: b}") GPU SLICE("n1", PLAIN("a") "," PLAIN("b"))
@@ -119,13 +122,13 @@ static const struct summary_case {
      3, ASK(""), NULL, "label zone",
      "The gang will never fit on this cluster: every member could find a place, but not all of them together; request "
      "r of class gpu finds 3 devices that match; 3 members need nodes with one value of zone, at most 2 find a place "
-     "with one (a: 2, b: 1); it would fit without the gang constraint on zone."},
+     "with one (a: 2, b: 1); it could fit without the gang constraint on zone."},
     {"never: one port per node", TWO_SMALL, 3, NULL,
      "hostNetwork: true, initContainers: [{name: p, image: i, restartPolicy: Always, ports: [{containerPort: 80, "
      "hostPort: 80}]}]",
      NULL,
      "The gang will never fit on this cluster: 2 of 3 members of group w find a place; only one pod per node can have "
-     "a host port, so 3 members need as many nodes with the port free; it would fit without host port 80."},
+     "a host port, so 3 members need as many nodes with the port free; it could fit without host port 80."},
     {"waits: a job has the devices", TWO_SMALL OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "a") "," HAS("n1", "b")), 2,
      ASK(", count: 2"), NULL, NULL,
      "The gang must wait: 1 of 2 members of group w finds a place; request r of class gpu needs 4 devices (2 for each "
@@ -162,6 +165,42 @@ static const struct summary_case {
      "The gang must wait: request r of class gpu needs 1 device, and 0 of 1 that match is free: 1 with too little left "
      "(memory: asked 20Gi, at most 5Gi left, on n1/a); it would fit when job 4 (t) ends, or with more memory left on "
      "the devices, or with one more node like n1."},
+    {"never: told of the empty cluster", LINKED OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "a")), 3, ASK(""), NULL,
+     "match d.x/link",
+     "The gang will never fit on this cluster: every member could find a place, but not all of them together; request "
+     "r of class gpu finds 6 devices that match; 3 devices with one value of d.x/link are needed for the whole gang, "
+     "at most 2 exist with one (x: 2, z: 1, v: 1, w: 1), and 1 device has no such attribute; it could fit without the "
+     "gang constraint on d.x/link."},
+    {"waits: the gang on one link", LINKED OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "a")), 2, ASK(""), NULL,
+     "match d.x/link",
+     "The gang must wait: every member could find a place, but not all of them together; request r of class gpu finds "
+     "5 free of 6 devices that match; 2 devices with one value of d.x/link are needed for the whole gang, at most 1 is "
+     "free with one (x: 1, z: 1, v: 1, w: 1), and 1 free device has no such attribute; it would fit when job 4 (t) "
+     "ends, or without the gang constraint on d.x/link, or with one more node like n1."},
+    {"waits: cores are taken", ROOMY("n1", "") POD("n1", "6"), 2, NULL, "overhead: {cpu: '1'}", NULL,
+     "The gang must wait: 1 of 2 members of group w finds a place; a member asks 2 of cpu, the most left on one node "
+     "is 2 (n1), room for 1 of 2 members; it would fit with more cpu on node n1."},
+    {"waits: no alternative is free",
+     ROOMY("n1", "") GPU SLICE("n1", PLAIN("a") "," PLAIN("b"))
+         OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "a") "," HAS("n1", "b")),
+     1,
+     "requests: [{name: r, firstAvailable: [{name: two, deviceClassName: gpu, count: 2}, {name: one, deviceClassName: "
+     "gpu}]}]",
+     NULL, NULL,
+     "The gang must wait: request r/two of class gpu needs 2 devices, and 0 of 2 that match are free: 2 in use; it "
+     "would fit when job 4 (t) ends, or with one more node like n1."},
+    {"waits: those that meet the selector are held",
+     ROOMY("n1", "") GPU SLICE("n1", PLAIN("a") ", {name: b, attributes: {size: {int: 2}}}")
+         OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "b")),
+     1, ASK(BIG), NULL, NULL,
+     "The gang must wait: request r of class gpu needs 1 device, and 0 of 1 that match is free: 1 in use; it would fit "
+     "when job 4 (t) ends, or without the selector device.attributes[\"d.x\"].?size.orValue(0) == 2, or with one more "
+     "node like n1."},
+    {"waits: all devices of a node",
+     ROOMY("n1", "") GPU SLICE("n1", PLAIN("a") "," PLAIN("b")) OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "b")), 1,
+     ASK(", allocationMode: All"), NULL, NULL,
+     "The gang must wait: request r of class gpu needs all matching devices of a node, and 1 of 2 are free: 1 in use; "
+     "it would fit when job 4 (t) ends, or with one more node like n1."},
     {"a pool of another driver is not named",
      TWO_SMALL
      "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: o}, spec: {driver: other.x, "
