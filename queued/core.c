@@ -260,6 +260,7 @@ void core_free(struct core *core)
     if (!core)
         return;
     planner_round_free(core->round);
+    workload_unref(core->workload);
     replies_free(core);
     for (struct core_watch *watch = core->watches, *next; watch; watch = next) {
         next = watch->next;

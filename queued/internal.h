@@ -10,6 +10,7 @@
 
 struct log_request;
 struct planner_round;
+struct workload;
 
 /* An answer that waits for the turn's commit. */
 struct pending_reply {
@@ -53,6 +54,7 @@ struct core {
     struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */
     struct error degraded;     /* why nothing can be recorded; code ERR_NONE while all is well */
 
+    struct workload *workload;   /* of the last round */
     struct planner_round *round; /* on its way, or come back and not applied yet */
     bool is_round_back;
     bool wants_plan;
@@ -84,6 +86,14 @@ static inline int64_t core_now_ms(const struct core *core)
 
 /* Read everything from the store and bring it together with what the cluster has told. */
 MUST_CHECK int core_load(struct core *core, struct error *err);
+
+/* ---- workload.c ---- */
+
+/* What the jobs that wait or run look like, with a reference; the same one while their mix is unchanged. On the loop,
+ * as is giving it back; the gangs (or NULL) may be read by any thread meanwhile. */
+struct workload *workload_now(struct core *core, const struct features *features);
+void workload_unref(struct workload *workload); /* NULL is fine */
+const struct gang_workload *workload_gangs(const struct workload *workload);
 
 /* ---- turn.c ---- */
 

@@ -24,6 +24,7 @@ struct planner_round {
     uint64_t epoch, number;
     struct book *book;
     struct snapshot *snapshot;
+    struct workload *workload;
     struct arena arena;
     struct plan_input input;
     struct plan_resource *resources;
@@ -88,11 +89,13 @@ static struct planner_round *round_new(struct core *core)
     round->epoch = core->epoch;
     round->book = book_ref(core->book);
     round->snapshot = world_snapshot(core->world);
+    round->workload = workload_now(core, snapshot_features(round->snapshot));
     round->resources = resources_now(core->book, round->snapshot);
     round->blueprints = mem_array(struct blueprint *, jobs->n + 1);
     round->versions = mem_array(uint64_t, jobs->n + 1);
     round->input = (struct plan_input){
         .snapshot = round->snapshot,
+        .workload = workload_gangs(round->workload),
         .resources = round->resources,
         .n_resources = core->book->n_resources,
         .queues = core->book->queues,
@@ -119,6 +122,7 @@ void planner_round_free(struct planner_round *round)
     free(round->versions);
     free(round->resources);
     arena_release(&round->arena);
+    workload_unref(round->workload);
     snapshot_unref(round->snapshot);
     book_unref(round->book);
     free(round);

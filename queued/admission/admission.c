@@ -263,6 +263,7 @@ static bool try_size(struct round *round, const struct plan_job *job, size_t sha
     question_of_shape(job->spec, shape, arena, attempt->question);
     question_shrink(&job->spec->shapes[shape], steps, arena, attempt->question);
     attempt->question->now_ms = round->input->now_ms;
+    attempt->question->workload = round->input->workload;
     attempt->question->is_brief = round->input->is_brief;
     attempt->question->excluded = attempt->excluded;
     while (more) { /* ends: each time round excludes a device resource that the placement just used */
