@@ -1,5 +1,5 @@
-/* bench-fgd --trace DIR --workload NAME [--seeds N] - the experiment of fragmentation gradient descent, through the
- * planner.
+/* bench-fgd [--json] --trace DIR --workload NAME [--seeds N] - the experiment of fragmentation gradient descent,
+ * through the planner.
  *
  * Empty cluster, pods drawn at random with replacement until their GPU demand is 130 % of the cluster's GPUs, offered
  * one after the other; each is a job of one pod. Every GPU is a device with a model and a capacity of 1000 "milli" that
@@ -7,7 +7,7 @@
  * are a CEL selector; CPU and memory are ordinary requests. What is planned is taken on the next snapshot. The workload
  * that the score knows is the trace's own distribution of pods.
  *
- * Prints per seed and as means: allocated_percent_100 and allocated_percent_130, beside the published figures. */
+ * Reports allocated_percent_100 and allocated_percent_130, the mean of the seeds, beside the published figures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +36,10 @@ struct trace {
 static const struct published {
     const char *workload;
     double at_100, at_130;
-} published[] = {{"default", 95.23, 95.39},
-                 {"gpuspec33", 87.84, 94.55},
-                 {"multigpu50", 97.09, 97.18},
-                 {"gpushare100", 86.64, 86.90}};
+} published[] /* of that policy, in percent of all GPUs */ = {{"default", 95.23, 95.39},
+                                                              {"gpuspec33", 87.84, 94.55},
+                                                              {"multigpu50", 97.09, 97.18},
+                                                              {"gpushare100", 86.64, 86.90}};
 
 /* ---- reading ---- */
 
@@ -332,7 +332,59 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void run_all(const char *dir, const char *workload_name, size_t n_seeds)
+static void report(bool json, const char *name, const char *metric, double value, const char *unit, double baseline)
+{
+    if (json)
+        printf("{\"bench\":\"fgd\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.2f,\"unit\":\"%s\"", name, metric,
+               value, unit);
+    else
+        printf("%-12s %-22s %8.2f %s", name, metric, value, unit);
+    if (baseline > 0 && json)
+        printf(",\"published\":%.2f,\"difference\":%.2f", baseline, value - baseline);
+    else if (baseline > 0)
+        printf("   published %8.2f   %+.2f", baseline, value - baseline);
+    printf(json ? "}\n" : "\n");
+    fflush(stdout);
+}
+
+static void report_seed(size_t seed, const struct run *run, double took_s)
+{
+    printf("seed %zu: %zu pods offered, %zu placed, %.2f %% at 100 %%, %.2f %% at 130 %% of demand, %.1f s\n", seed,
+           run->n_offered, run->n_placed, 100 * run->at_100 / run->gpus, 100 * run->allocated / run->gpus, took_s);
+    fflush(stdout);
+}
+
+static const struct published *find_published(const char *workload)
+{
+    static const struct published none;
+
+    for (size_t i = 0; i < ARRAY_SIZE(published); i++)
+        if (strcmp(published[i].workload, workload) == 0)
+            return &published[i];
+    return &none;
+}
+
+static void run_seeds(const struct snapshot *empty, const struct trace *trace, const struct job *jobs,
+                      const struct gang_workload *workload, const char *name, size_t n_seeds, bool json)
+{
+    const struct published *known = find_published(name);
+    double sum_100 = 0, sum_130 = 0, start = now_s(), n = (double)n_seeds;
+
+    for (size_t seed = 1; seed <= n_seeds; seed++) {
+        double begin = now_s();
+        struct run run = run_seed(empty, trace, jobs, workload, seed);
+
+        if (!json)
+            report_seed(seed, &run, now_s() - begin);
+        sum_100 += 100 * run.at_100 / run.gpus;
+        sum_130 += 100 * run.allocated / run.gpus;
+    }
+    report(json, name, "allocated_percent_100", sum_100 / n, "percent", known->at_100);
+    report(json, name, "allocated_percent_130", sum_130 / n, "percent", known->at_130);
+    report(json, name, "seconds_per_run", (now_s() - start) / n, "s", 0);
+}
+
+static void run_all(const char *dir, const char *workload_name, size_t n_seeds, bool json)
 {
     static const char *const columns[] = {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"};
     struct trace trace = {0};
@@ -340,28 +392,13 @@ static void run_all(const char *dir, const char *workload_name, size_t n_seeds)
     struct snapshot *empty = snapshot_builder_build(builder);
     struct gang_workload *workload;
     struct job *jobs;
-    double sum_100 = 0, sum_130 = 0, start = now_s();
     BUF path = {0};
 
     buf_addf(&path, "%s/openb_pod_list_%s.csv", dir, workload_name);
     read_csv(buf_str(&path), columns, ARRAY_SIZE(columns), add_pod, &trace);
     jobs = make_jobs(&trace);
     workload = make_workload(&trace, jobs);
-    for (size_t seed = 1; seed <= n_seeds; seed++) {
-        struct run run = run_seed(empty, &trace, jobs, workload, seed);
-
-        printf("seed %zu: %zu pods offered, %zu placed, %.2f %% at 100 %%, %.2f %% at 130 %% of demand\n", seed,
-               run.n_offered, run.n_placed, 100 * run.at_100 / run.gpus, 100 * run.allocated / run.gpus);
-        fflush(stdout);
-        sum_100 += 100 * run.at_100 / run.gpus;
-        sum_130 += 100 * run.allocated / run.gpus;
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(published); i++)
-        if (strcmp(published[i].workload, workload_name) == 0)
-            printf("published (fragmentation gradient descent): %.2f, %.2f\n", published[i].at_100,
-                   published[i].at_130);
-    printf("allocated_percent_100 %.2f\nallocated_percent_130 %.2f\nseconds_per_run %.2f\n", sum_100 / (double)n_seeds,
-           sum_130 / (double)n_seeds, (now_s() - start) / (double)n_seeds);
+    run_seeds(empty, &trace, jobs, workload, workload_name, n_seeds, json);
     for (size_t i = 0; i < trace.n_pods; i++) {
         json_decref(jobs[i].pod);
         json_decref(jobs[i].claim);
@@ -377,20 +414,24 @@ int main(int argc, char **argv)
 {
     const char *dir = NULL, *workload = "default";
     size_t n_seeds = 10;
+    bool json = false;
 
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--trace") == 0)
-            dir = argv[i + 1];
-        else if (strcmp(argv[i], "--workload") == 0)
-            workload = argv[i + 1];
-        else if (strcmp(argv[i], "--seeds") == 0)
-            n_seeds = strtoul(argv[i + 1], NULL, 10);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            json = true;
+        else if (strcmp(argv[i], "--trace") == 0 && i + 1 < argc)
+            dir = argv[++i];
+        else if (strcmp(argv[i], "--workload") == 0 && i + 1 < argc)
+            workload = argv[++i];
+        else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc)
+            n_seeds = strtoul(argv[++i], NULL, 10);
     }
     if (!dir || n_seeds == 0) {
-        fprintf(stderr,
-                "usage: bench-fgd --trace DIR --workload default|gpuspec33|multigpu50|gpushare100 [--seeds N]\n");
+        fprintf(
+            stderr,
+            "usage: bench-fgd [--json] --trace DIR --workload default|gpuspec33|multigpu50|gpushare100 [--seeds N]\n");
         return 2;
     }
-    run_all(dir, workload, n_seeds);
+    run_all(dir, workload, n_seeds, json);
     return 0;
 }

@@ -1,10 +1,14 @@
-/* bench-gang - gang plans per second on clusters of 100, 1,000 and 10,000 nodes with eight devices each.
+/* bench-gang [--json] [--nodes N] - gang plans per second on clusters of 100, 1,000 and 10,000 nodes with eight devices
+ * each.
  *
  * Shapes: 8 members of 8 devices, 64 of 8, 512 of 1, and two roles; plain claims, with a selector, with a constraint.
- * The first plan after loading is cold, the median of the others warm. One line per figure: name, value, unit. */
+ * plan_cold_ms is the first plan after loading, plan_changed_ms the median of first plans after one device changed
+ * (another version of an attribute; the new snapshot is not counted), plan_warm_ms the median of plans on an unchanged
+ * cluster; the baseline of both is the cold plan: nothing is remembered. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "allocator/base/mem.h"
@@ -33,17 +37,31 @@ static void put(struct snapshot_builder *builder, json_t *object)
 
 /* ---- the cluster ---- */
 
-static json_t *device_json(int node, int d)
+static json_t *device_json(int node, int d, int mark)
 {
     return json_pack("{s:o, s:{s:{s:s}, s:{s:o}, s:{s:i}, s:{s:i}}, s:{s:{s:s}}}", "name", json_sprintf("gpu-%d", d),
                      "attributes", "model", "string", node % 4 ? "H100" : "A100", "uuid", "string",
-                     json_sprintf("GPU-%d-%d", node, d), "numa", "int", d / 4, "index", "int", d, "capacity", "memory",
-                     "value", "80Gi");
+                     json_sprintf("GPU-%d-%d", node, d), "numa", "int", d / 4, "index", "int", d + 100 * mark,
+                     "capacity", "memory", "value", "80Gi");
+}
+
+/* With another mark the first device is told differently. */
+static void put_slice(struct snapshot_builder *builder, int n, int mark)
+{
+    json_t *devices = json_array();
+    char name[32];
+
+    snprintf(name, sizeof(name), "node-%05d", n);
+    for (int d = 0; d < 8; d++)
+        json_array_append_new(devices, device_json(n, d, d == 0 ? mark : 0));
+    put(builder,
+        json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:{s:s, s:i, s:i}, s:s, s:o}}", "apiVersion", "resource.k8s.io/v1",
+                  "kind", "ResourceSlice", "metadata", "name", name, "spec", "driver", "gpu.example.com", "pool",
+                  "name", name, "generation", 1, "resourceSliceCount", 1, "nodeName", name, "devices", devices));
 }
 
 static void put_node(struct snapshot_builder *builder, int n)
 {
-    json_t *devices = json_array();
     char name[32];
 
     snprintf(name, sizeof(name), "node-%05d", n);
@@ -51,12 +69,7 @@ static void put_node(struct snapshot_builder *builder, int n)
                            "v1", "kind", "Node", "metadata", "name", name, "labels", "kubernetes.io/hostname", name,
                            "rack", json_sprintf("r%d", n / 16), "status", "allocatable", "cpu", "128", "memory", "1Ti",
                            "pods", "110", "conditions", "type", "Ready", "status", "True"));
-    for (int d = 0; d < 8; d++)
-        json_array_append_new(devices, device_json(n, d));
-    put(builder,
-        json_pack("{s:s, s:s, s:{s:s}, s:{s:s, s:{s:s, s:i, s:i}, s:s, s:o}}", "apiVersion", "resource.k8s.io/v1",
-                  "kind", "ResourceSlice", "metadata", "name", name, "spec", "driver", "gpu.example.com", "pool",
-                  "name", name, "generation", 1, "resourceSliceCount", 1, "nodeName", name, "devices", devices));
+    put_slice(builder, n, 0);
 }
 
 /* Claims of others hold some devices of every third node. */
@@ -152,7 +165,68 @@ static int compare_double(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void bench_shape(const struct snapshot *snapshot, int n_nodes, const struct shape *shape)
+static void report(bool json, const char *shape, int n_nodes, const char *metric, double value, const char *unit,
+                   double baseline)
+{
+    if (json)
+        printf("{\"bench\":\"gang\",\"case\":\"%s/%d\",\"metric\":\"%s\",\"value\":%.3f,\"unit\":\"%s\"", shape,
+               n_nodes, metric, value, unit);
+    else
+        printf("%-18s %6d nodes  %-16s %12.3f %s", shape, n_nodes, metric, value, unit);
+    if (baseline > 0 && json)
+        printf(",\"baseline\":%.3f,\"ratio\":%.4f", baseline, value / baseline);
+    else if (baseline > 0)
+        printf("   nothing remembered %12.3f   x%.1f", baseline, baseline / value);
+    printf(json ? "}\n" : "\n");
+    fflush(stdout);
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof(*values), compare_double);
+    return values[n / 2];
+}
+
+struct bed {
+    bool json;
+    int n_nodes, mark;
+    struct snapshot_builder *builder;
+    struct snapshot *snapshot;
+};
+
+/* The first plan after one device changed. */
+static double plan_changed(struct bed *bed, const struct gang_spec *spec)
+{
+    double took[5];
+
+    for (size_t i = 0; i < ARRAY_SIZE(took); i++) {
+        put_slice(bed->builder, (int)i * 7 % bed->n_nodes, ++bed->mark);
+        snapshot_unref(bed->snapshot);
+        bed->snapshot = snapshot_builder_build(bed->builder);
+        took[i] = plan_once(bed->snapshot, spec);
+    }
+    return median(took, ARRAY_SIZE(took));
+}
+
+static void measure(struct bed *bed, const struct shape *shape, const struct gang_spec *spec)
+{
+    double cold = plan_once(bed->snapshot, spec), changed, warm[9], middle;
+
+    for (size_t i = 0; i < ARRAY_SIZE(warm); i++)
+        warm[i] = plan_once(bed->snapshot, spec);
+    middle = median(warm, ARRAY_SIZE(warm));
+    changed = plan_changed(bed, spec);
+    if (cold < 0 || middle < 0 || changed < 0) {
+        fprintf(stderr, "%s does not fit on %d nodes\n", shape->name, bed->n_nodes);
+        return;
+    }
+    report(bed->json, shape->name, bed->n_nodes, "plan_cold_ms", cold, "ms", 0);
+    report(bed->json, shape->name, bed->n_nodes, "plan_changed_ms", changed, "ms", cold);
+    report(bed->json, shape->name, bed->n_nodes, "plan_warm_ms", middle, "ms", cold);
+    report(bed->json, shape->name, bed->n_nodes, "per_second", 1e3 / middle, "1/s", 1e3 / cold);
+}
+
+static void bench_shape(struct bed *bed, const struct shape *shape)
 {
     json_t *pod = json_pack("{s:{}, s:{s:[{s:s, s:{s:{s:s, s:s}}}]}}", "metadata", "spec", "containers", "name", "main",
                             "resources", "requests", "cpu", "4", "memory", "8Gi");
@@ -162,35 +236,41 @@ static void bench_shape(const struct snapshot *snapshot, int n_nodes, const stru
     struct gang_group groups[2] = {{"main", (size_t)shape->members, pod, &claims[0], 1},
                                    {"side", (size_t)shape->members, pod, &claims[1], 1}};
     struct gang_spec spec = {.ns = "lab", .groups = groups, .n_groups = shape->two_roles ? 2 : 1, .is_brief = true};
-    double cold = plan_once(snapshot, &spec), warm[9];
 
-    for (size_t i = 0; i < ARRAY_SIZE(warm); i++)
-        warm[i] = plan_once(snapshot, &spec);
-    qsort(warm, ARRAY_SIZE(warm), sizeof(*warm), compare_double);
-    printf("gang_%s_%d_cold_ms %.3f\n", shape->name, n_nodes, cold);
-    printf("gang_%s_%d_warm_ms %.3f\n", shape->name, n_nodes, warm[ARRAY_SIZE(warm) / 2]);
-    printf("gang_%s_%d_per_second %.1f\n", shape->name, n_nodes, 1e3 / warm[ARRAY_SIZE(warm) / 2]);
-    fflush(stdout);
+    measure(bed, shape, &spec);
     json_decref(pod);
     json_decref(first);
     json_decref(second);
 }
 
+static void bench_cluster(int n_nodes, bool json)
+{
+    struct bed bed = {.json = json, .n_nodes = n_nodes};
+    struct rusage usage;
+
+    bed.snapshot = cluster(n_nodes, &bed.builder);
+    for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+        bench_shape(&bed, &shapes[s]);
+    getrusage(RUSAGE_SELF, &usage);
+    report(json, "all", n_nodes, "peak_rss_mib", (double)usage.ru_maxrss / 1024, "MiB", 0);
+    snapshot_unref(bed.snapshot);
+    snapshot_builder_free(bed.builder);
+}
+
 int main(int argc, char **argv)
 {
     static const int sizes[] = {100, 1000, 10000};
+    bool json = false;
+    long nodes = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-        struct snapshot_builder *builder;
-        struct snapshot *snapshot;
-
-        if (argc > 1 && strtol(argv[1], NULL, 10) != sizes[i])
-            continue;
-        snapshot = cluster(sizes[i], &builder);
-        for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
-            bench_shape(snapshot, sizes[i], &shapes[s]);
-        snapshot_unref(snapshot);
-        snapshot_builder_free(builder);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            json = true;
+        else if (strcmp(argv[i], "--nodes") == 0 && i + 1 < argc)
+            nodes = strtol(argv[++i], NULL, 10);
     }
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+        if (nodes == 0 || nodes == sizes[i])
+            bench_cluster(sizes[i], json);
     return 0;
 }
