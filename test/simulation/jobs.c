@@ -16,7 +16,7 @@ static void add_ask(struct buf *text, enum ask ask, struct rng *rng)
     buf_adds(text, "{devices: {requests: [{name: r, ");
     switch (ask) {
     case ASK_GPU:
-        buf_addf(text, "exactly: {deviceClassName: gpu, count: %zu}}]", 1 + pick(rng, 2));
+        buf_addf(text, "exactly: {deviceClassName: gpu, count: %zu}}]", (size_t)1 + one_in(rng, 3));
         break;
     case ASK_MODEL:
         buf_addf(text, "exactly: {deviceClassName: gpu, count: %zu, %s}}]", 1 + pick(rng, 2),
@@ -104,7 +104,7 @@ static size_t pick_duration_ms(struct rng *rng)
 static void add_group(struct maker *maker, struct buf *text, const char *indent, size_t g, size_t replicas)
 {
     struct rng *rng = maker->rng;
-    size_t exit_code = one_in(rng, 8) ? 1 + pick(rng, 3) : 0, n_claims = one_in(rng, 8) ? 0 : 1 + (one_in(rng, 4));
+    size_t exit_code = one_in(rng, 8) ? 1 + pick(rng, 3) : 0, n_claims = one_in(rng, 8) ? 0 : 1 + (one_in(rng, 6));
     bool is_sharing = maker->has_shared && !one_in(rng, 3);
 
     maker->traits->fails |= exit_code != 0;
@@ -220,7 +220,7 @@ char *job_make(const struct story *story, struct rng *rng, struct job_traits *tr
     add_constraints(&maker, &text);
     buf_adds(&text, "  groups:\n");
     for (size_t g = 0; g < n_groups; g++)
-        add_group(&maker, &text, "    ", g, 1 + pick(rng, one_in(rng, 3) ? 4 : 2));
+        add_group(&maker, &text, "    ", g, 1 + pick(rng, one_in(rng, 4) ? 4 : 2));
     if (has_alternative) {
         buf_adds(&text, "  alternatives:\n    - name: other\n      groups:\n");
         add_group(&maker, &text, "        ", 0, 1 + pick(rng, 2));

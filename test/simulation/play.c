@@ -123,11 +123,16 @@ static void write_cluster(const struct story *story, char path[64])
     fclose(stream);
 }
 
-static void log_objects(struct play *play)
+/* How it ends: who is where and why, and what is there. */
+static void log_end(struct play *play)
 {
     const char *key;
     json_t *object;
+    size_t i;
 
+    json_array_foreach (play->views, i, object)
+        buf_addf(&play->log, "  %s %s: %s\n", text_at(object, "name", NULL, NULL), text_at(object, "state", NULL, NULL),
+                 text_at(object, "reason", NULL, NULL));
     json_object_foreach (play->stage.relay.objects, key, object)
         buf_addf(&play->log, "  has %s %s\n", key, text_at(object, "metadata", "uid", NULL));
 }
@@ -166,7 +171,7 @@ void play_story(const struct story *story, struct verdict *verdict, struct fault
     buf_adds(&play.log, "end\n");
     play_heal(&play);
     rules_at_end(&play);
-    log_objects(&play);
+    log_end(&play);
     verdict->n_jobs += play.n_jobs;
     verdict->n_crashes += (uint64_t)play.stage.n_crashes;
     stage_close(&play.stage);

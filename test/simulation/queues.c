@@ -49,14 +49,14 @@ static void add_queue(struct buf *text, const struct story_queues *queues, size_
     buf_adds(text, ", quotas: [");
     if (one_in(rng, 2))
         add_quota(text, "gpus", 1 + pick(rng, 8), rng, 1, "");
-    if (one_in(rng, 5))
-        add_quota(text, "gpumem", 1 + pick(rng, 8), rng, 40, "Gi");
-    if (one_in(rng, 5))
+    if (one_in(rng, 8))
+        add_quota(text, "gpumem", 2 + pick(rng, 12), rng, 40, "Gi");
+    if (one_in(rng, 8))
         add_quota(text, "migs", pick(rng, 8), rng, 1, "");
-    if (one_in(rng, 5))
+    if (one_in(rng, 8))
         add_quota(text, "modela", pick(rng, 8), rng, 1, "");
-    if (one_in(rng, 4))
-        add_quota(text, "cpu", 4 + pick(rng, 24), rng, 1, "");
+    if (one_in(rng, 6))
+        add_quota(text, "cpu", 6 + pick(rng, 24), rng, 1, "");
     if (one_in(rng, 6))
         add_quota(text, "pods", 2 + pick(rng, 8), rng, 1, "");
     buf_adds(text, "]}}\n");
@@ -69,7 +69,7 @@ void queues_make(struct story_queues *queues, struct rng *rng)
     *queues = (struct story_queues){.n = 3 + pick(rng, STORY_MAX_QUEUES - 2), .has_parent = one_in(rng, 2)};
     buf_adds(&text, resources);
     for (size_t i = 0; i < queues->n; i++)
-        add_queue(&text, queues, i, one_in(rng, 10) ? "held" : "open", rng);
+        add_queue(&text, queues, i, one_in(rng, 25) ? "held" : "open", rng);
     queues->yaml = buf_take(&text);
 }
 
@@ -80,10 +80,11 @@ void queues_release(struct story_queues *queues)
 
 char *queues_change(const struct story_queues *queues, struct rng *rng)
 {
-    static const char *const states[] = {"open", "open", "open", "open", "held", "drained"};
+    static const char *const states[] = {"open", "open", "open", "open", "open", "open",
+                                         "open", "open", "open", "open", "held", "drained"};
     BUF text = {0};
 
-    add_queue(&text, queues, pick(rng, queues->n), states[pick(rng, 6)], rng);
+    add_queue(&text, queues, pick(rng, queues->n), states[pick(rng, 12)], rng);
     return buf_take(&text);
 }
 
