@@ -107,17 +107,34 @@ static json_t *counts(const struct core *core)
     return view;
 }
 
+/* Label by label what the simulation looked up, and how often it was there: {"asked": {...}, "found": {...}}. */
+static void add_cache(struct core *core, json_t *status)
+{
+    struct snapshot *snapshot = world_snapshot(core->world);
+    struct snapshot_hits hits = snapshot_hits(snapshot);
+
+    json_object_set_new(status, "cacheAsked",
+                        json_pack("{s:I, s:I, s:I}", "expression", (json_int_t)hits.expressions_asked, "result",
+                                  (json_int_t)hits.results_asked, "answer", (json_int_t)hits.answers_asked));
+    json_object_set_new(status, "cacheFound",
+                        json_pack("{s:I, s:I, s:I}", "expression", (json_int_t)hits.expressions_found, "result",
+                                  (json_int_t)hits.results_found, "answer", (json_int_t)hits.answers_found));
+    snapshot_unref(snapshot);
+}
+
 json_t *core_status(struct core *core)
 {
     const char *reason = core->degraded.code       ? core->degraded.text
                          : core->cluster_lost.code ? core->cluster_lost.text
                          : !core->is_synced        ? "the cluster has not been read yet"
                                                    : "";
+    json_t *status = json_pack(
+        "{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0', "reason", reason, "cluster",
+        core->options.cluster->ops->describe(core->options.cluster), "jobs", counts(core), "drift",
+        (json_int_t)lifecycle_n_drift(core->lifecycle), "launches", (json_int_t)lifecycle_n_launches(core->lifecycle),
+        "launchFailures", (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "plannerRounds",
+        (json_int_t)core->n_plans, "plannerSeconds", (double)core->last_plan_us / 1e6);
 
-    return json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0', "reason", reason,
-                     "cluster", core->options.cluster->ops->describe(core->options.cluster), "jobs", counts(core),
-                     "drift", (json_int_t)lifecycle_n_drift(core->lifecycle), "launches",
-                     (json_int_t)lifecycle_n_launches(core->lifecycle), "launchFailures",
-                     (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "plannerRounds",
-                     (json_int_t)core->n_plans, "plannerSeconds", (double)core->last_plan_us / 1e6);
+    add_cache(core, status);
+    return status;
 }
