@@ -1,7 +1,8 @@
 /* allocator/explain.h - internal: what the files of the explanation share.
  *
  *   explain.c           the whole: per group the nodes that admit a member, and why the others do not
- *   explain_requests.c  per request: how many devices there are, match, are free; what is missing, in one phrase
+ *   explain_requests.c  per request: how many devices there are, match, are free
+ *   explain_problem.c   per request: what is missing, in one phrase
  *   explain_values.c    constraints in numbers: how many devices with one value are needed, how many are free
  *   explain_amounts.c   resources of nodes in numbers
  *   explain_holders.c   who holds what: jobs with all their claims, and claims of others

@@ -1,7 +1,7 @@
 /* Requests in numbers. A probe shape asks for the class alone and for the class with each selector, so that it can be
  * told what each of them excludes. Then every device of every node is looked at once, and what keeps the request from
  * it is counted; and per node, how many of them one member could have there. */
-#include "allocator/explain.h"
+#include "allocator/explain_tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,48 +14,11 @@
 #include "allocator/base/banned.h"
 
 #define PROBES_PER_CLAIM 32
-#define MAX_SELECTORS    32
-#define MAX_TAINTS       8
 #define HOLDERS_LISTED   16
-#define SELECTOR_SHOWN   160 /* bytes of it in a phrase */
 
 /* A class with none or one of a request's selectors. */
 struct probe {
     const char *class_name, *selector; /* selector NULL: the class alone */
-};
-
-/* What is short on the device that comes closest. */
-struct scarce {
-    const char *key, *set; /* set: of counters only */
-    const char *device, *pool;
-    struct quantity asked, left;
-};
-
-/* What one member could have on the nodes that admit it. */
-struct local {
-    size_t here, most, places; /* on the node in work; on the best node; members over all nodes */
-    const char *node;          /* the best */
-};
-
-struct tally {
-    const struct gang_ask *ask;
-    const char *claim, *request;
-    size_t n_members;
-    size_t first_probe; /* the class alone; then one per selector */
-    size_t exist, match, free, in_use, tainted, counters, capacity, excluded;
-    size_t failed[MAX_SELECTORS]; /* per selector: devices of the class that it excludes */
-    struct scarce counter, amount;
-    struct {
-        const char *text;
-        size_t n;
-    } taints[MAX_TAINTS];
-    size_t n_taints;
-    bool is_implicit;     /* of the claim for extended resources */
-    bool is_shareable;    /* some device that matches can have several takers */
-    uint64_t **matched;   /* per pool slot: bitset of devices that match */
-    uint64_t **usable;    /* of those, the free ones */
-    uint64_t **concerned; /* matched, and those that use up their counters: whoever has them is a holder */
-    struct local free_here, match_here;
 };
 
 struct counting {
@@ -119,11 +82,6 @@ static void add_probe(struct counting *c, const char *class_name, const char *se
     c->probes[c->n_probes++] = (struct probe){class_name, selector};
 }
 
-static size_t n_selectors(const struct tally *tally)
-{
-    return tally->ask->ask->n_selectors < MAX_SELECTORS ? tally->ask->ask->n_selectors : MAX_SELECTORS;
-}
-
 static void add_tallies(struct counting *c, const struct gang_unit *unit, const struct gang_group *group,
                         size_t n_members)
 {
@@ -150,14 +108,6 @@ static void add_tallies(struct counting *c, const struct gang_unit *unit, const 
         for (size_t s = 0; s < n_selectors(tally); s++)
             add_probe(c, asked->ask->class_name, asked->ask->selectors[s]);
     }
-}
-
-/* A foreign number, kept where sums of it stay in range; 0 for mode All. */
-static size_t count_of(const struct tally *tally)
-{
-    int64_t count = tally->ask->all ? 0 : tally->ask->ask->count;
-
-    return count < 0 ? 0 : count > 1000000 ? 1000000 : (size_t)count;
 }
 
 /* ---- why not this device ---- */
@@ -562,157 +512,6 @@ static void add_holders(struct gang *gang, const struct tally *tally, json_t *ou
     free(rows);
 }
 
-/* ---- what is missing ---- */
-
-static const char *devices(size_t n)
-{
-    return n == 1 ? "device" : "devices";
-}
-
-/* "16 devices (2 for each of 8 members)" */
-static void add_need(struct buf *text, const struct tally *tally)
-{
-    size_t count = count_of(tally), need = count * tally->n_members;
-
-    buf_addf(text, "needs %zu %s", need, devices(need));
-    if (tally->n_members > 1)
-        buf_addf(text, " (%zu for each of %zu members)", count, tally->n_members);
-}
-
-static void add_selectors(struct buf *text, const struct tally *tally)
-{
-    const char *selector = n_selectors(tally) ? tally->ask->ask->selectors[0] : NULL;
-
-    if (n_selectors(tally) != 1 || !selector)
-        buf_adds(text, "all selectors of the request");
-    else
-        buf_addf(text, "the selector %.*s%s", SELECTOR_SHOWN, selector, strlen(selector) > SELECTOR_SHOWN ? "..." : "");
-}
-
-static void add_scarce(struct gang *gang, struct buf *text, size_t n, const struct scarce *scarce, const char *what)
-{
-    if (!scarce->key) {
-        buf_addf(text, "%zu %s", n, what);
-        return;
-    }
-    buf_addf(text, "%zu %s (%s: asked %s, at most %s left, on %s/%s%s%s)", n, what, scarce->key,
-             explain_quantity(&scarce->asked, &gang->work), explain_quantity(&scarce->left, &gang->work), scarce->pool,
-             scarce->device, scarce->set ? " of counter set " : "", scarce->set ? scarce->set : "");
-}
-
-/* Where the devices are that match and are not free: ": 4 in use, 1 with taint a=b:NoSchedule". with_used: also those
- * that somebody has, or has the counters of. */
-static void add_lost(struct gang *gang, struct buf *text, const struct tally *tally, bool with_used)
-{
-    const char *sep = ": ";
-
-    if (tally->in_use && with_used) {
-        buf_adds(text, sep);
-        add_scarce(gang, text, tally->in_use, &tally->amount, tally->amount.key ? "with too little left" : "in use");
-        sep = ", ";
-    }
-    for (size_t i = 0; i < tally->n_taints; i++, sep = ", ")
-        buf_addf(text, "%s%zu with taint %s", sep, tally->taints[i].n, tally->taints[i].text);
-    if (tally->counters && with_used) {
-        buf_adds(text, sep);
-        add_scarce(gang, text, tally->counters, &tally->counter, "short of shared counters");
-        sep = ", ";
-    }
-    if (tally->capacity) {
-        buf_adds(text, sep);
-        add_scarce(gang, text, tally->capacity, &tally->amount, "too small");
-        sep = ", ";
-    }
-    if (tally->excluded)
-        buf_addf(text, "%s%zu excluded by quota", sep, tally->excluded);
-}
-
-static void add_on_one_node(struct buf *text, const struct tally *tally, const struct local *local, const char *state)
-{
-    buf_addf(text, "needs %zu %s on one node, and no node that admits a member has more than %zu %s", count_of(tally),
-             devices(count_of(tally)), local->most, state);
-    if (local->most > 0)
-        buf_addf(text, " (%s)", local->node);
-}
-
-/* The request can never be served: the first reason that holds. */
-static bool add_never(struct gang *gang, struct buf *text, const struct tally *tally)
-{
-    size_t count = count_of(tally), barred = tally->tainted + tally->capacity + tally->excluded;
-
-    if (tally->exist == 0) {
-        buf_adds(text, "finds no device of its class");
-    } else if (tally->match == 0) {
-        buf_addf(text, "finds no match: of the %zu %s of its class none meets ", tally->exist, devices(tally->exist));
-        add_selectors(text, tally);
-    } else if (tally->ask->all || tally->ask->admin) {
-        return false;
-    } else if (tally->is_shareable) {
-        if (barred < tally->match)
-            return false;
-        add_need(text, tally);
-        buf_addf(text, ", and none of %zu that match can be used", tally->match);
-        add_lost(gang, text, tally, false);
-    } else if (count * tally->n_members > tally->match) {
-        add_need(text, tally);
-        buf_addf(text, ", more than the %zu that match in the whole cluster", tally->match);
-    } else if (count * tally->n_members > tally->match - barred) {
-        add_need(text, tally);
-        buf_addf(text, ", and %zu of %zu that match can be used", tally->match - barred, tally->match);
-        add_lost(gang, text, tally, false);
-    } else if (tally->match_here.node && count > tally->match_here.most) {
-        add_on_one_node(text, tally, &tally->match_here, "that match");
-    } else if (tally->match_here.places < tally->n_members && tally->match_here.node) {
-        add_need(text, tally);
-        buf_addf(text, ", and the nodes that admit them have enough for %zu", tally->match_here.places);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* Not enough is free. */
-static bool add_waits(struct gang *gang, struct buf *text, const struct tally *tally)
-{
-    size_t count = count_of(tally);
-
-    if (tally->ask->all) {
-        if (tally->free == tally->match)
-            return false;
-        buf_addf(text, "needs all matching devices of a node, and %zu of %zu are free", tally->free, tally->match);
-        add_lost(gang, text, tally, true);
-    } else if (tally->is_shareable ? tally->free == 0 : count * tally->n_members > tally->free) {
-        add_need(text, tally);
-        buf_addf(text, ", and %zu of %zu that match %s free", tally->free, tally->match,
-                 tally->match == 1 ? "is" : "are");
-        add_lost(gang, text, tally, true);
-    } else if (tally->is_shareable) {
-        return false;
-    } else if (tally->free_here.node && count > tally->free_here.most) {
-        add_on_one_node(text, tally, &tally->free_here, "free");
-        buf_addf(text, ", though %zu of %zu that match are free in all", tally->free, tally->match);
-    } else if (tally->free_here.node && tally->free_here.places < tally->n_members) {
-        add_need(text, tally);
-        buf_addf(text,
-                 ", and the nodes that admit them have enough free ones for %zu, though %zu of %zu that match are free",
-                 tally->free_here.places, tally->free, tally->match);
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static void add_problem(struct counting *c, const struct tally *tally, json_t *out)
-{
-    BUF text = {0};
-
-    if (!tally->ask->all)
-        json_object_set_new(out, "needed", json_integer((json_int_t)(count_of(tally) * tally->n_members)));
-    if (c->verdict == GANG_NEVER || tally->match == 0 ? add_never(c->gang, &text, tally)
-                                                      : !tally->ask->admin && add_waits(c->gang, &text, tally))
-        json_object_set_new(out, "problem", json_string(buf_str(&text)));
-}
-
 /* ---- output ---- */
 
 static json_t *add_excluded(json_t *list, const char *key, const char *text, size_t n)
@@ -762,6 +561,7 @@ static json_t *excluded_json(struct gang *gang, const struct tally *tally)
 static json_t *tally_json(struct counting *c, const struct tally *tally)
 {
     const struct claim_ask *ask = tally->ask->ask;
+    const char *problem;
     json_t *out;
 
     out = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "claim", tally->claim, "request",
@@ -774,7 +574,11 @@ static json_t *tally_json(struct counting *c, const struct tally *tally)
     if (tally->is_implicit && tally->ask->device_class->extended_resource)
         json_object_set_new(out, "resource", json_string(tally->ask->device_class->extended_resource));
     add_holders(c->gang, tally, out);
-    add_problem(c, tally, out);
+    if (!tally->ask->all)
+        json_object_set_new(out, "needed", json_integer((json_int_t)(count_of(tally) * tally->n_members)));
+    problem = explain_problem(c->gang, c->verdict, tally);
+    if (problem)
+        json_object_set_new(out, "problem", json_string(problem));
     return out;
 }
 

@@ -101,6 +101,38 @@ static const struct command_case {
      "items:\n- id: 17\n- id: 18\n",
      "",
      NULL},
+    {"explain names holders and what is short",
+     "explain 3",
+     {{"GET /v1/jobs/3/explain", 200,
+       "{\"id\":3,\"name\":\"c\",\"state\":\"Pending\",\"layer\":\"devices\",\"summary\":\"It "
+       "waits.\",\"groups\":[{\"name\":\"w\","
+       "\"members\":1,\"fit\":0,\"requests\":[{\"claim\":\"g\",\"request\":\"r\",\"class\":\"k\",\"count\":1,\"exist\":"
+       "2,\"match\":2,"
+       "\"free\":0,\"inUse\":1,\"tainted\":0,\"excluded\":[{\"counter\":\"memory\",\"devices\":1,\"asked\":\"40Gi\","
+       "\"left\":\"20Gi\"}],"
+       "\"holders\":[{\"devices\":2,\"job\":\"1\",\"jobName\":\"train\",\"claims\":2},{\"devices\":1,\"claim\":\"lab/"
+       "mine\"}],"
+       "\"moreHolders\":{\"holders\":3,\"devices\":5}}]}],\"blocking\":[{\"kind\":\"devices\",\"name\":\"job 1 "
+       "(train)\",\"detail\":"
+       "\"holds 2 devices\",\"nodes\":[\"n1\"]}],\"hints\":[\"when job 1 (train) ends\"]}",
+       0}},
+     0,
+     "Job 3 c: Pending, held up by devices\n"
+     "  It waits.\n"
+     "\n"
+     "  Group w: 1 member, room for 0\n"
+     "    REQUEST  CLASS  NEEDS  EXIST  MATCH  FREE  IN USE  TAINTED\n"
+     "    g/r      k          1      2      2     0       1        0\n"
+     "    - g/r: 1 device lacks what others use up of the shared counter memory: asked 40Gi, at most 20Gi left\n"
+     "    - g/r: held are 2 by job 1 (train), 1 by claim lab/mine, and 5 by 3 more\n"
+     "\n"
+     "  What stands in the way\n"
+     "    - job 1 (train) holds 2 devices (node n1)\n"
+     "\n"
+     "  What would help\n"
+     "    - when job 1 (train) ends\n",
+     "",
+     NULL},
     {"actions try all and tell the first failure",
      "cancel 1 2 3",
      {{"POST /v1/jobs/1/cancel", 200,
