@@ -410,6 +410,9 @@ struct scoring {
     float *weights;          /* of the typical pods, with scarcity */
     uint64_t weights_digest; /* never 0 */
     struct pod_question pod;
+    const uint32_t *slots; /* of the nodes, sorted by name */
+    struct digest *states; /* of the nodes, in that order */
+    size_t n_nodes;
     struct shape *shape; /* of the workload's selections */
     struct gang_notes *facts_notes, *verdicts, *supplies;
     struct facts *facts;        /* of the node in work */
@@ -557,21 +560,24 @@ static void find_supply(struct scoring *s, const struct node *node, struct suppl
     }
 }
 
+static void find_states(struct scoring *s)
+{
+    s->slots = snapshot_sorted_nodes(s->gang->snapshot, &s->n_nodes);
+    s->states = arena_array(&s->gang->work, struct digest, s->n_nodes + 1);
+    for (size_t i = 0; i < s->n_nodes; i++)
+        s->states[i] = gang_node_state(s->gang->snapshot, snapshot_node(s->gang->snapshot, s->slots[i]));
+}
+
 /* Over all nodes; whole numbers, so that the order of adding does not matter. */
 static void sum_supplies(struct scoring *s, struct supply *sum)
 {
-    size_t n_slots;
-    const uint32_t *slots = snapshot_sorted_nodes(s->gang->snapshot, &n_slots);
-
-    for (size_t i = 0; i < n_slots; i++) {
-        const struct node *node = snapshot_node(s->gang->snapshot, slots[i]);
-        struct digest state = gang_node_state(s->gang->snapshot, node);
+    for (size_t i = 0; i < s->n_nodes; i++) {
         struct supply supply;
 
-        if (!gang_notes_find(s->supplies, node->slot, state, &supply)) {
-            supply = (struct supply){.state = state};
-            find_supply(s, node, &supply);
-            gang_notes_put(s->supplies, node->slot, &supply);
+        if (!gang_notes_find(s->supplies, s->slots[i], s->states[i], &supply)) {
+            supply = (struct supply){.state = s->states[i]};
+            find_supply(s, snapshot_node(s->gang->snapshot, s->slots[i]), &supply);
+            gang_notes_put(s->supplies, s->slots[i], &supply);
         }
         for (size_t k = 0; k < s->w->n_selections; k++)
             sum->by_selection[k] += supply.by_selection[k];
@@ -678,18 +684,14 @@ static struct digest supplies_of(const struct gang_workload *w)
 static const struct node *best_node(struct scoring *s, uint32_t *out_rank, struct verdict *best, bool *out_simple)
 {
     const struct node *chosen = NULL;
-    const uint32_t *slots;
-    size_t n_slots;
 
     *out_simple = true;
-    slots = snapshot_sorted_nodes(s->gang->snapshot, &n_slots);
-    for (size_t i = 0; i < n_slots && *out_simple; i++) {
-        const struct node *node = snapshot_node(s->gang->snapshot, slots[i]);
-        struct digest state = gang_node_state(s->gang->snapshot, node);
+    for (size_t i = 0; i < s->n_nodes && *out_simple; i++) {
+        const struct node *node = snapshot_node(s->gang->snapshot, s->slots[i]);
         struct verdict verdict;
 
-        if (!gang_notes_find(s->verdicts, node->slot, state, &verdict)) {
-            verdict = judge(s, node, state);
+        if (!gang_notes_find(s->verdicts, node->slot, s->states[i], &verdict)) {
+            verdict = judge(s, node, s->states[i]);
             gang_notes_put(s->verdicts, node->slot, &verdict);
         }
         *out_simple = verdict.is_simple;
@@ -768,6 +770,7 @@ enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *cho
     s.weights = arena_array(&gang->work, float, s.w->n_pods + 1);
     s.facts_notes = gang_notes_open(gang->snapshot, s.w->digest, size);
     s.supplies = gang_notes_open(gang->snapshot, supplies_of(s.w), sizeof(struct supply));
+    find_states(&s);
     weigh(&s);
     s.verdicts = gang_notes_open(gang->snapshot, question_of(&s), sizeof(struct verdict));
     scored = choose(&s, choice, out);
