@@ -24,12 +24,14 @@ static void add_view(struct bench_table *table, struct lineup *lineup, const str
 {
     const struct snapshot *s = table->bench.snapshot;
     const struct pool_view *view = pool->view;
-    const char *problem = NULL;
+    struct view_problem problem = {0};
 
     if (!pool->only_node)
         view = pool_view_make(pool, table->bench.node->info, &s->features, &s->behaviour, table->arena, &problem);
-    if (problem && !table->bench.problem)
-        table->bench.problem = problem;
+    if (problem.text && (!table->bench.problem || problem.order < table->problem_order)) {
+        table->bench.problem = problem.text;
+        table->problem_order = problem.order;
+    }
     if (view)
         lineup->views[lineup->n++] = view;
 }

@@ -193,7 +193,7 @@ static void find_reach(struct pool *pool, const struct behaviour *behaviour)
 static void make_view(struct pool *pool, const struct features *features, const struct behaviour *behaviour)
 {
     struct node_info node = {.name = pool->only_node};
-    const char *problem;
+    struct view_problem problem;
 
     if (pool->only_node)
         pool->view = pool_view_make(pool, &node, features, behaviour, &pool->arena, &problem);

@@ -8,11 +8,16 @@
 
 /* Slices that the feature set hides on every node. */
 bool slice_is_hidden(const struct slice *slice, const struct features *features);
-/* The pool as the node sees it, in `arena`; NULL when it sees nothing of it. *out_problem: a node selector that cannot
- * be parsed, else NULL. */
+/* A node selector that cannot be parsed (text, else NULL), and where its slice stands in the input: of several the
+ * scheduler meets the first. */
+struct view_problem {
+    const char *text;
+    uint64_t order;
+};
+/* The pool as the node sees it, in `arena`; NULL when it sees nothing of it. */
 const struct pool_view *pool_view_make(const struct pool *pool, const struct node_info *node,
                                        const struct features *features, const struct behaviour *behaviour,
-                                       struct arena *arena, const char **out_problem);
+                                       struct arena *arena, struct view_problem *out_problem);
 
 /* ---- use.c: who holds what of a pool ---- */
 

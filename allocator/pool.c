@@ -17,13 +17,14 @@ struct viewing {
     const struct features *features;
     const struct behaviour *behaviour;
     struct arena *arena;
-    const char *problem; /* of a node selector: FATAL */
-    uint32_t *list;      /* L: indexes into pool->slices */
+    const char *problem; /* of a node selector: FATAL; the first in input order */
+    uint64_t problem_order;
+    uint32_t *list; /* L: indexes into pool->slices */
     size_t n_list;
     uint32_t *first_device; /* per slice: where its devices begin in pool->devices */
 };
 
-static bool node_match(struct viewing *v, const char *what, const char *node_name, bool all_nodes,
+static bool node_match(struct viewing *v, const char *kind, const char *name, const char *node_name, bool all_nodes,
                        const struct node_selector *selector)
 {
     if (node_name)
@@ -31,7 +32,7 @@ static bool node_match(struct viewing *v, const char *what, const char *node_nam
     if (all_nodes || !selector)
         return all_nodes;
     if (selector->problem && !v->problem)
-        v->problem = arena_printf(v->arena, "node selector of %s: %s", what, selector->problem);
+        v->problem = arena_printf(v->arena, "node selector of %s %s: %s", kind, name, selector->problem);
     return node_selector_matches(selector, v->node);
 }
 
@@ -49,13 +50,13 @@ static bool is_relevant(struct viewing *v, const struct slice *slice)
     if (v->behaviour->counter_slices_everywhere && slice->has_counter_sets && !v->behaviour->counters_in_slice)
         return true;
     if (slice->node_name || slice->all_nodes || slice->selector)
-        return node_match(v, slice->name, slice->node_name, slice->all_nodes, slice->selector);
+        return node_match(v, "slice", slice->name, slice->node_name, slice->all_nodes, slice->selector);
     if (!slice->per_device)
         return false;
     for (size_t i = 0; i < slice->n_devices; i++) {
         const struct device *device = &slice->devices[i];
 
-        if (node_match(v, device->name, device->node_name, device->all_nodes, device->selector))
+        if (node_match(v, "device", device->name, device->node_name, device->all_nodes, device->selector))
             return true;
         if (v->problem)
             return false;
@@ -68,8 +69,11 @@ static bool is_relevant(struct viewing *v, const struct slice *slice)
 static void collect(struct viewing *v, uint32_t index)
 {
     const struct slice *slice = v->pool->slices[index];
+    bool had_problem = v->problem != NULL, relevant = is_relevant(v, slice);
 
-    if (!is_relevant(v, slice))
+    if (v->problem && !had_problem)
+        v->problem_order = slice->order;
+    if (!relevant)
         return;
     if (v->n_list) {
         int64_t generation = v->pool->slices[v->list[0]]->generation;
@@ -391,7 +395,7 @@ static void build_view(struct building *b)
 
 const struct pool_view *pool_view_make(const struct pool *pool, const struct node_info *node,
                                        const struct features *features, const struct behaviour *behaviour,
-                                       struct arena *arena, const char **out_problem)
+                                       struct arena *arena, struct view_problem *out_problem)
 {
     struct viewing v = {.pool = pool, .node = node, .features = features, .behaviour = behaviour, .arena = arena};
     struct building b = {.v = &v};
@@ -404,7 +408,7 @@ const struct pool_view *pool_view_make(const struct pool *pool, const struct nod
         first += (uint32_t)pool->slices[i]->n_devices;
     }
     collect_all(&v);
-    *out_problem = v.problem;
+    *out_problem = (struct view_problem){v.problem, v.problem_order};
     if (!v.n_list || v.problem)
         return NULL;
     b.view = arena_new(arena, struct pool_view);

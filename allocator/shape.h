@@ -56,7 +56,8 @@ struct bench_table {
     const struct device_use **use; /* per offer */
     uint8_t *selects;              /* [offer * n_asks + ask]: enum selectable + 1, 0 unknown */
     bool has_kinds, plain;
-    bool has_counters; /* some offer consumes counters */
+    bool has_counters;      /* some offer consumes counters */
+    uint64_t problem_order; /* of bench.problem in the input */
     const struct ledger *ledger;
     struct arena *arena;
 };

@@ -191,7 +191,7 @@ static void show_slice(const struct showing *showing, const struct pool *pool, s
     const struct node *node = witness(s, pool, sl);
     struct counting counting = {0};
     const struct pool_view *view = pool->view;
-    const char *problem;
+    struct view_problem problem;
 
     if (!pool->only_node)
         view = node ? pool_view_make(pool, node->info, &s->features, &s->behaviour, &counting.arena, &problem) : NULL;
