@@ -35,7 +35,7 @@
 #define MAX_COPIES     1024 /* of a pod on one device: more say nothing */
 /* How much of a typical pod's fragments is what many of them would leave, the rest being what one of them could not
  * use. One alone says too little about CPU that runs out, many alone too much about what may never come. In the openb
- * traces anything from 0.05 to 0.2 gained over none on all workloads. */
+ * traces 0.05 and 0.1 gained over none on all workloads; 0.2 lost 0.02 % of all GPUs on one. */
 #define COPIES 0.1f
 
 struct selection {
