@@ -125,6 +125,13 @@ static uint32_t shape_number(struct gang_workload *w, const struct claim_ask *as
     return (uint32_t)w->n_shapes++;
 }
 
+/* What can be counted in copies. Mode All takes whatever a node has, and no claim can hold more than CLAIM_MAX_RESULTS.
+ */
+static bool is_countable(const struct claim_ask *ask)
+{
+    return ask->mode == MODE_EXACT_COUNT && ask->count > 0 && ask->count <= CLAIM_MAX_RESULTS;
+}
+
 static int64_t demand_of(const struct pod_rules *rules, const char *resource)
 {
     for (size_t i = 0; i < rules->demand.n_resources; i++)
@@ -150,7 +157,7 @@ static int add_typical(struct gang_workload *w, const struct gang_typical *typic
     pod.memory = demand_of(&rules, "memory");
     pod.per_cpu = pod.cpu > 0 ? 1 / (double)pod.cpu : 0;
     pod.per_memory = pod.memory > 0 ? 1 / (double)pod.memory : 0;
-    if (claim && claim->n_requests && claim->requests[0].n_asks)
+    if (claim && claim->n_requests && claim->requests[0].n_asks && is_countable(&claim->requests[0].asks[0]))
         pod.shape = shape_number(w, &claim->requests[0].asks[0]);
     mem_grow(w->pods, w->n_pods, w->cap_pods);
     w->pods[w->n_pods++] = pod;
