@@ -48,6 +48,7 @@ void attempt_free(struct attempt *attempt)
         json_decref(attempt->objects[i].body);
         json_decref(attempt->objects[i].planned);
         json_decref(attempt->objects[i].observed);
+        free(attempt->objects[i].gone_uid);
     }
     free(attempt->objects);
     json_decref(attempt->placement);

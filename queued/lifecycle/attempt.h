@@ -34,6 +34,8 @@ struct launch_object {
     bool is_told;      /* in the present stream of changes, or created since it began */
     bool is_asked;     /* a call is on its way */
     bool is_ungated;   /* pods: the gates are off */
+    bool is_foreign;   /* somebody else has an object of its name */
+    char *gone_uid;    /* of the last one of which the stream told the end, or NULL */
     int failures;      /* of calls in a row */
     int64_t retry_ms;  /* no call before */
 };

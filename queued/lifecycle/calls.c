@@ -1,5 +1,6 @@
 /* What the end of a call means for the object that it was about. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "allocator/base/invariant.h"
 #include "queued/lifecycle/internal.h"
@@ -30,7 +31,11 @@ static void look_it_up(struct lifecycle *lc, const struct call_result *result, s
 static void create_done(struct lifecycle *lc, struct job *job, struct launch_object *object,
                         const struct call_result *result)
 {
-    if (!result->err) {
+    const char *uid = json_text_at(result->object, "metadata", "uid", NULL);
+
+    if (!result->err && uid && object->gone_uid && strcmp(uid, object->gone_uid) == 0) {
+        ask_again_later(lc, job, object); /* the stream was faster, and has told its end already */
+    } else if (!result->err) {
         if (!object->observed) /* else the stream was faster, and may know more */
             launch_object_observe(object, result->object);
         object->is_there = object->is_told = true;
@@ -44,16 +49,31 @@ static void create_done(struct lifecycle *lc, struct job *job, struct launch_obj
     }
 }
 
+/* The anchor was looked for in order to remove it, and there is none of ours. */
+static bool is_nothing_to_remove(const struct job *job, const struct launch_object *object,
+                                 const struct call_result *result)
+{
+    return job->ending != JOB_STATE_COUNT && object == attempt_anchor(job->live) && job->live->remove_ms == 0 &&
+           (object->is_foreign || (result->err && result->err->code == ERR_NOT_FOUND));
+}
+
 static void get_done(struct lifecycle *lc, struct job *job, struct launch_object *object,
                      const struct call_result *result)
 {
-    if (!result->err)
+    object->is_foreign = !result->err && !object_is_of_attempt(job, result->object);
+    if (!result->err && !object->is_foreign)
         launch_object_observe(object, result->object);
-    else if (result->err->code == ERR_NOT_FOUND)
+    else if (object->is_foreign || result->err->code == ERR_NOT_FOUND)
         launch_object_observe(object, NULL);
     else
         object->is_there |= job->ending != JOB_STATE_COUNT; /* unknown: look again before it counts as gone */
+    if (object->is_foreign && job->ending == JOB_STATE_COUNT)
+        job_launch_failed(lc, job, "%s %s exists already and is not ours", object->kind, object->name);
+    if (is_nothing_to_remove(job, object, result))
+        job->live->remove_ms = lifecycle_now_ms(lc);
     ask_again_later(lc, job, object);
+    if (!result->err && job->ending != JOB_STATE_COUNT && job->live->remove_ms == 0)
+        object->retry_ms = 0; /* now that its uid is known it can be removed */
     if (object->is_there && job->ending == JOB_STATE_COUNT)
         object->failures = 0;
     assume_object(lc, job, object);

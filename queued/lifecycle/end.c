@@ -35,6 +35,8 @@ void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, .
     job_end(lc, job, JOB_PENDING);
 }
 
+/* By its uid, lest somebody else's object of the same name is deleted; while that is not known it is looked up first.
+ */
 static void remove_object(struct lifecycle *lc, struct job *job, struct launch_object *object)
 {
     struct call_for target = {job->id, job->live->number, (size_t)(object - job->live->objects)};
@@ -46,7 +48,10 @@ static void remove_object(struct lifecycle *lc, struct job *job, struct launch_o
         return;
     }
     object->is_asked = true;
-    outbox_remove(lc->options.outbox, target, object->kind, object->ns, object->name, launch_object_uid(object));
+    if (launch_object_uid(object))
+        outbox_remove(lc->options.outbox, target, object->kind, object->ns, object->name, launch_object_uid(object));
+    else
+        outbox_get(lc->options.outbox, target, object->kind, object->ns, object->name);
 }
 
 static void remove_stragglers(struct lifecycle *lc, struct job *job)

@@ -68,6 +68,8 @@ enum step step_after(struct lifecycle *lc, struct job *job);  /* end.c: final, t
 /* run.c: Launching and Running: a member failed or vanished, or all have succeeded? Then the ending is decided and true
  * returned. */
 bool members_decide(struct lifecycle *lc, struct job *job);
+/* launch.c: whether an object has the labels of this job's present attempt. */
+bool object_is_of_attempt(const struct job *job, const json_t *object);
 /* launch.c: all objects there; else the first that is not. */
 const struct launch_object *attempt_missing(const struct attempt *attempt);
 

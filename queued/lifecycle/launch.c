@@ -19,14 +19,20 @@ static struct call_for call_for(const struct job *job, const struct launch_objec
     return (struct call_for){job->id, job->live->number, (size_t)(object - job->live->objects)};
 }
 
+bool object_is_of_attempt(const struct job *job, const json_t *object)
+{
+    const char *id = json_text_at(object, "metadata", "labels", LABEL_JOB, NULL);
+    const char *attempt = json_text_at(object, "metadata", "labels", LABEL_ATTEMPT, NULL);
+
+    return id && attempt && strtoll(id, NULL, 10) == job->id && strtoll(attempt, NULL, 10) == job->live->number;
+}
+
 /* Ours: made for this attempt, and owned by its present anchor. */
 static bool is_ours(const struct job *job, const struct launch_object *object)
 {
-    const char *id = json_text_at(object->observed, "metadata", "labels", LABEL_JOB, NULL);
-    const char *attempt = json_text_at(object->observed, "metadata", "labels", LABEL_ATTEMPT, NULL);
     const char *owner, *uid = launch_object_uid(attempt_anchor(job->live));
 
-    if (!id || !attempt || strtoll(id, NULL, 10) != job->id || strtoll(attempt, NULL, 10) != job->live->number)
+    if (!object_is_of_attempt(job, object->observed))
         return false;
     if (object->rank == RANK_ANCHOR)
         return true;

@@ -200,6 +200,16 @@ static struct launch_object *object_of(struct lifecycle *lc, const json_t *objec
     return found && strcmp(found->ns, ns) == 0 ? found : NULL;
 }
 
+/* Somebody takes away what is being created: it is created again, but later and later, lest the two of us go on at full
+ * speed until the launch is too late. */
+static void note_end(struct lifecycle *lc, const struct job *job, struct launch_object *mine, const json_t *object)
+{
+    free(mine->gone_uid);
+    mine->gone_uid = mem_strdup(json_text_at(object, "metadata", "uid", NULL));
+    if (job->state == JOB_ADMITTED && job->ending == JOB_STATE_COUNT)
+        mine->retry_ms = lifecycle_now_ms(lc) + backoff_ms(++mine->failures);
+}
+
 void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
 {
     struct job *job;
@@ -207,6 +217,8 @@ void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
 
     if (mine) {
         launch_object_observe(mine, is_gone ? NULL : object);
+        if (is_gone)
+            note_end(lc, job, mine, object);
         assume_object(lc, job, mine);
         if (mine->rank == RANK_POD)
             assume_beside(lc, job, mine);

@@ -35,12 +35,14 @@ static void note_answer(struct play *play, const struct stage_answer *answer)
              answer->err.text);
 }
 
-static void command(struct play *play, const char *json)
+/* May be refused: what it is about may not be there. */
+static bool command(struct play *play, const char *json)
 {
     struct error err = {0};
+    int done = stage_command(&play->stage, json, &err);
 
-    stage_command(&play->stage, json, &err); /* may be refused: what it is about may not be there */
     buf_addf(&play->log, "  command: %s\n", err.text);
+    return done == 0;
 }
 
 /* Takes the object. */
@@ -434,6 +436,8 @@ static void put(struct play *play, const char *kind, const char *name, const cha
 
     play->had_others = true;
     buf_addf(&key, "%s/default/%s", kind, name);
+    if (json_object_get(play->stage.relay.objects, buf_str(&key)))
+        return; /* ours is there already */
     json_object_set_new(play->foreign, buf_str(&key), json_true());
     buf_addf(&words, "{\"putObject\": %s}", object);
     command(play, buf_str(&words));
@@ -572,7 +576,9 @@ static void remove_others(struct play *play)
         snprintf(kind, sizeof(kind), "%.*s", (int)(slash - key), key);
         snprintf(words, sizeof(words),
                  "{\"deleteObject\": {\"kind\": \"%s\", \"namespace\": \"default\", \"name\": \"%s\"}}", kind, name);
-        command(play, words);
+        /* of those nobody but us has any business with them */
+        if (!command(play, words) && (strcmp(kind, "ConfigMap") == 0 || strcmp(kind, "Service") == 0))
+            rule_broken(play, "what others have stays", "%s is not there any more", key);
     }
 }
 
