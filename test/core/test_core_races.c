@@ -19,6 +19,18 @@ static void check_succeeded(struct stage *stage, const char *job)
     assert_int_equal(relay_n_ours(&stage->relay), 0);
 }
 
+/* The next n creations of a kind are refused for a while, so that the launch gets no further. */
+static void refuse_creations(struct stage *stage, const char *kind, int n)
+{
+    for (int i = 1; i <= n; i++) {
+        char command[200];
+
+        snprintf(command, sizeof(command),
+                 "{\"fail\": \"create\", \"kind\": \"%s\", \"error\": \"unavailable\", \"nth\": %d}", kind, i);
+        assert_int_equal(stage_command(stage, command, NULL), 0);
+    }
+}
+
 /* The stream tells of an anchor and of its end before its creation is answered. Claims that name it as their owner are
  * collected as fast as they are created. */
 static void test_core_races__an_end_that_is_told_before_the_creation_is_answered(void **state)
@@ -28,6 +40,7 @@ static void test_core_races__an_end_that_is_told_before_the_creation_is_answered
     (void)state;
     stage_open(&stage, NULL);
     stage.relay.answer_lag_ms = 1000;
+    refuse_creations(&stage, "ResourceClaim", 2);
     stage_must_start(&stage, &train);
     assert_int_equal(stage_command(&stage, take_anchor, NULL), 0);
     stage.relay.answer_lag_ms = 0;
@@ -44,14 +57,14 @@ static void test_core_races__what_is_taken_away_is_created_later_and_later(void 
 
     (void)state;
     stage_open(&stage, NULL);
-    stage.relay.answer_lag_ms = 10;
+    refuse_creations(&stage, "ResourceClaim", 30);
     stage_must_start(&stage, &train);
     for (int i = 0; i < 100; i++) {
         stage_command(&stage, take_anchor, NULL); /* it may not be there just now */
         stage_run(&stage, 100);
     }
-    assert_true(stage.relay.n_calls < 20);
-    stage_run(&stage, 600000);
+    assert_true(stage.relay.n_calls < 40);
+    stage_run(&stage, 3600000);
     check_succeeded(&stage, "train");
     stage_close(&stage);
 }
