@@ -430,6 +430,8 @@ static struct node_finding room_finding(const struct gang *gang, const struct ga
     const int64_t *demand = kind->demand[node->form];
     uint64_t clash = node->ports & gang_kind_ports(gang, kind, false);
 
+    if (!demand) /* the question was refused before this group was read: only its rules are known */
+        return (struct node_finding){.obstacle = NODE_ADMITS};
     for (size_t i = 0; i < gang->n_resources; i++)
         if (demand[i] > node->left[i])
             return (struct node_finding){

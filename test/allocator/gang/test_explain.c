@@ -398,17 +398,47 @@ static void test_explain__several_jobs_have_to_end_together(void **state)
     json_decref(explanation);
 }
 
+/* The second group was not read any more when the first was refused. */
+static void test_explain__a_refusal_of_the_first_of_two_groups(void **state)
+{
+    static const struct summary_case missing = {.cluster = ROOMY("n1", ""), .members = 1, .devices = ASK("")};
+    struct snapshot *snapshot = cluster_of(missing.cluster, 37);
+    json_t *other = one_document("{spec: {containers: [{name: main, image: i}], resourceClaims: [{name: g, "
+                                 "resourceClaimTemplateName: t}]}}");
+    struct question question;
+    struct gang_group groups[2];
+    struct gang_result result;
+    struct error err = {0};
+
+    (void)state;
+    question_init(&question, &missing);
+    groups[0] = groups[1] = question.group;
+    groups[1].name = "v";
+    groups[1].pod = other;
+    question.spec.groups = groups;
+    question.spec.n_groups = 2;
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    assert_int_equal(result.verdict, GANG_REFUSED);
+    assert_non_null(strstr(json_string_value(json_object_get(result.explanation, "summary")), "gpu"));
+    assert_int_equal(json_array_size(json_object_get(result.explanation, "groups")), 2);
+    gang_result_release(&result);
+    question_release(&question);
+    json_decref(other);
+    snapshot_unref(snapshot);
+}
+
 int main(void)
 {
     enum { N = sizeof(summaries) / sizeof(summaries[0]) };
-    struct CMUnitTest tests[N + 3] = {
+    struct CMUnitTest tests[N + 4] = {
         cmocka_unit_test(test_explain__holders_are_jobs_and_foreign_claims),
         cmocka_unit_test(test_explain__many_holders_are_cut),
         cmocka_unit_test(test_explain__several_jobs_have_to_end_together),
+        cmocka_unit_test(test_explain__a_refusal_of_the_first_of_two_groups),
     };
 
     for (size_t i = 0; i < N; i++)
-        tests[i + 3] = (struct CMUnitTest){.name = summaries[i].name,
+        tests[i + 4] = (struct CMUnitTest){.name = summaries[i].name,
                                            .test_func = test_explain__summary,
                                            .initial_state = (void *)(uintptr_t)&summaries[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
