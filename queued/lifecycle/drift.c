@@ -78,20 +78,12 @@ static void check(struct lifecycle *lc, struct job *job, const struct launch_obj
 /* Resources that are used no more stay with amount 0: their row of usage is there already. */
 static void recharge(struct lifecycle *lc, struct job *job)
 {
-    json_t *charges = lc->options.recharge(lc->options.ctx, job), *amount;
-    const char *resource;
+    json_t *charges = lc->options.recharge(lc->options.ctx, job);
 
     json_decref(job->live->charges);
     job->live->charges = charges;
     attempt_store_charges(job->live, job->id, lc->options.store);
-    json_object_foreach (charges, resource, amount)
-        store_usage_put(lc->options.store, &(struct usage_row){.job = job->id,
-                                                               .attempt = job->live->number,
-                                                               .resource = resource,
-                                                               .queue = job->queue,
-                                                               .user = job->user,
-                                                               .amount = json_integer_value(amount),
-                                                               .from_ms = lifecycle_now_ms(lc)});
+    attempt_record_usage(lc, job);
 }
 
 void attempt_check_allocations(struct lifecycle *lc, struct job *job)

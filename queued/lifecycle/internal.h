@@ -80,6 +80,11 @@ void job_ended(struct lifecycle *lc, struct job *job);
 /* The launch failed for a reason outside of the members: back to Pending, later and later. */
 void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
+/* ---- launch.c: usage ---- */
+
+/* Write what the attempt is charged for: a row per resource, from now on; a row that is there gets the new amount. */
+void attempt_record_usage(struct lifecycle *lc, const struct job *job);
+
 /* ---- drift.c ---- */
 
 /* Compare every claim's allocation with the plan; records and counts differences. */

@@ -134,7 +134,7 @@ static bool is_late(struct lifecycle *lc, struct job *job)
     return false;
 }
 
-static void open_usage(struct lifecycle *lc, const struct job *job)
+void attempt_record_usage(struct lifecycle *lc, const struct job *job)
 {
     const char *resource;
     json_t *amount;
@@ -172,7 +172,7 @@ enum step step_create(struct lifecycle *lc, struct job *job)
             return STEP_MORE;
         }
     job->live->step_ms = lifecycle_now_ms(lc);
-    open_usage(lc, job); /* from here on the scheduler may give it devices */
+    attempt_record_usage(lc, job); /* from here on the scheduler may give it devices */
     job_move(lc, job, JOB_LAUNCHING, "all its objects exist; its gates are being removed");
     return STEP_MORE;
 }
