@@ -21,6 +21,31 @@ static const char *text(const json_t *object, const char *a, const char *b)
     return json_string_value(json_object_get(json_object_get(object, a), b));
 }
 
+/* ---- what the cluster can do ---- */
+
+static int release_of(const json_t *described)
+{
+    const char *version = json_string_value(json_object_get(described, "version"));
+
+    return version && strncmp(version, "1.", 2) == 0 ? (int)strtol(version + 2, NULL, 10) : 0;
+}
+
+static int features_of(const struct core *core, struct features *out, struct error *err)
+{
+    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
+    const char *detected = json_string_value(json_object_get(described, "features"));
+    const char *changes = core->options.features;
+    int result = 0;
+
+    *out = features_default(core->options.release ? core->options.release : release_of(described));
+    if (!core->options.release && detected && features_change(out, detected, err) < 0)
+        result = error_wrap(err, "features of the cluster");
+    if (result == 0 && changes && features_change(out, changes, err) < 0)
+        result = error_wrap(err, "features");
+    json_decref(described);
+    return result;
+}
+
 /* ---- the cluster's stream ---- */
 
 static bool is_ours(const json_t *object)
@@ -59,6 +84,24 @@ static void on_changed(void *ctx, enum cluster_change change, const json_t *obje
     } else {
         world_put(core->world, object, false);
     }
+}
+
+/* The cluster may be another one than when the server started: not yet reached then, or upgraded since. */
+static void on_began(void *ctx)
+{
+    struct core *core = ctx;
+    struct features features;
+    struct error err = {0};
+
+    if (features_of(core, &features, &err) < 0) /* the administrator's changes were checked at the start */
+        log_warn("cluster.features", LOG_STR("why", err.text));
+    if (memcmp(&features, &core->features, sizeof(features)) == 0)
+        return;
+    core->features = features;
+    world_free(core->world);
+    core->world = world_new(&features);
+    core->epoch++; /* a plan on its way is void */
+    lifecycle_assume_all(core->lifecycle);
 }
 
 static void on_synced(void *ctx)
@@ -183,33 +226,7 @@ int core_load(struct core *core, struct error *err)
 
 /* ---- beginning and end ---- */
 
-static int release_of(const struct core *core)
-{
-    json_t *described;
-    const char *version;
-    int minor = 0;
-
-    if (core->options.release)
-        return core->options.release;
-    described = core->options.cluster->ops->describe(core->options.cluster);
-    version = json_string_value(json_object_get(described, "version"));
-    if (version && strncmp(version, "1.", 2) == 0)
-        minor = (int)strtol(version + 2, NULL, 10);
-    json_decref(described);
-    return minor;
-}
-
-static int features_of(const struct core *core, struct features *out, struct error *err)
-{
-    const char *changes = core->options.features;
-
-    *out = features_default(release_of(core));
-    if (changes && features_change(out, changes, err) < 0)
-        return error_wrap(err, "features");
-    return 0;
-}
-
-static void set_up(struct core *core, const struct features *features)
+static void set_up(struct core *core)
 {
     struct outbox_options outbox = {.cluster = core->options.cluster,
                                     .done = on_call_done,
@@ -223,7 +240,7 @@ static void set_up(struct core *core, const struct features *features)
     if (!core->options.reconcile_period_ms)
         core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
     core->outbox = outbox_new(&outbox);
-    core->world = world_new(features);
+    core->world = world_new(&core->features);
     core->ours = json_object();
     core->due_timer = clock_timer_new(core->options.clock, on_due, core);
     core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
@@ -232,17 +249,17 @@ static void set_up(struct core *core, const struct features *features)
 
 int core_new(const struct core_options *options, struct core **out, struct error *err)
 {
-    static const struct cluster_listener callbacks = {.changed = on_changed, .synced = on_synced, .lost = on_lost};
+    static const struct cluster_listener callbacks = {
+        .began = on_began, .changed = on_changed, .synced = on_synced, .lost = on_lost};
     struct core *core = mem_new(struct core);
     struct cluster_listener listener = callbacks;
-    struct features features;
 
     core->options = *options;
-    if (features_of(core, &features, err) < 0) {
+    if (features_of(core, &core->features, err) < 0) {
         free(core);
         return -1;
     }
-    set_up(core, &features);
+    set_up(core);
     if (core_load(core, err) < 0) {
         core_free(core);
         return -1;

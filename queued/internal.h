@@ -40,6 +40,7 @@ struct core_watch {
 struct core {
     struct core_options options;
     struct outbox *outbox;
+    struct features features; /* of the cluster, with the administrator's changes */
     struct world *world;
 
     /* What a restart reads from the store; made anew as a whole by core_load(). */

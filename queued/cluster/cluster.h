@@ -1,8 +1,8 @@
 /* queued/cluster/cluster.h - the port to a cluster: one struct of functions, real Kubernetes or embedded behind it.
  *
  * Objects cross it as Kubernetes JSON. Calls return at once; results come through callbacks from the loop, never from
- * inside the call. Changes arrive as a stream: first everything that exists, then `synced`, then each change. The
- * listener must live as long as the cluster. Loop thread only. */
+ * inside the call. Changes arrive as a stream: first everything that exists, then `synced`, then each change.
+ * The listener must live as long as the cluster. Loop thread only. */
 #ifndef QUEUED_CLUSTER_H
 #define QUEUED_CLUSTER_H
 
@@ -19,13 +19,19 @@ struct cluster;
 #define LABEL_ATTEMPT "queue.dra/attempt"
 #define LABEL_GROUP   "queue.dra/group"
 #define LABEL_INDEX   "queue.dra/index"
+#define LABEL_SERVER  "queue.dra/server" /* the store that the job is in: what carries another's is not ours */
 
 enum cluster_change { CLUSTER_PUT, CLUSTER_GONE };
 
 struct cluster_listener {
     void *ctx;
-    /* An object of a watched kind (Node, Pod, Namespace, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule, and
-     * ConfigMap and Service with our labels) appeared, changed or is gone. `object` is borrowed, whole, with status. */
+    /* A stream begins: describe() tells from now on what the cluster is and can do. Not told by a cluster that is
+     * always the same. */
+    void (*began)(void *ctx);
+    /* An object of a watched kind (Node, Pod, Namespace, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule,
+     * ResourceQuota, PriorityClass, and ConfigMap, Service and PodGroup with our labels) appeared, changed or is gone.
+     * `object` is borrowed, with status; objects with our labels are whole, others may lack what nobody reads. Of an
+     * object that is gone only kind and metadata (namespace, name, uid, labels) are sure. */
     void (*changed)(void *ctx, enum cluster_change change, const json_t *object);
     void (*synced)(void *ctx);                        /* everything that exists has been told */
     void (*lost)(void *ctx, const struct error *err); /* the connection is gone; a new stream begins with `changed` */
@@ -33,23 +39,35 @@ struct cluster_listener {
 
 /* The end of a request: err is NULL on success; object is what the server answered, borrowed, or NULL.
  * ERR_CONFLICT: exists already (create) or changed meanwhile; ERR_NOT_FOUND; ERR_INVALID: refused by validation;
- * ERR_TIMEOUT: outcome unknown. */
+ * ERR_DENIED: refused by a quota, an admission webhook or missing permission, in the cluster's words; ERR_TIMEOUT:
+ * outcome unknown; ERR_UNAVAILABLE: not carried out, for now. */
 typedef void cluster_done(void *ctx, const struct error *err, const json_t *object);
 
 struct cluster_ops {
     /* Begin the stream of changes. Call once. */
     void (*start)(struct cluster *cluster, const struct cluster_listener *listener);
     void (*create)(struct cluster *cluster, const json_t *object, cluster_done *done, void *ctx);
-    void (*get)(struct cluster *cluster, const char *kind, const char *ns, const char *name, cluster_done *done, void *ctx);
+    void (*get)(struct cluster *cluster, const char *kind, const char *ns, const char *name, cluster_done *done,
+                void *ctx);
     /* Delete; what it owns goes too (foreground). Gone already is a success. uid may be NULL: else only that object. */
     void (*remove)(struct cluster *cluster, const char *kind, const char *ns, const char *name, const char *uid,
                    cluster_done *done, void *ctx);
     /* Remove all scheduling gates of a pod. */
     void (*ungate)(struct cluster *cluster, const char *ns, const char *pod, cluster_done *done, void *ctx);
+    /* Write a claim's status.allocation (bind mode): `allocation` as planned, with nodeSelector; the implementation
+     * adds the timestamp and the finalizer that kube-scheduler would. ERR_CONFLICT when the claim is allocated
+     * otherwise or being deleted; allocated so already is a success. */
+    void (*allocate)(struct cluster *cluster, const char *ns, const char *claim, const json_t *allocation,
+                     cluster_done *done, void *ctx);
     /* The last lines of a member's output as a JSON string. */
-    void (*logs)(struct cluster *cluster, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx);
-    /* {"kind": "embedded" | "kubernetes", "version": "1.37", ...}; new reference. "makesNamespaces": true where any
-     * namespace can be created in, because the cluster makes it then. */
+    void (*logs)(struct cluster *cluster, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
+                 void *ctx);
+    /* What the cluster is and can do; new reference:
+     *   "kind"             "embedded" | "kubernetes"
+     *   "version"          "1.37"; absent until a stream began
+     *   "features"         changes to what that version has, as features_change() reads them, or absent
+     *   "podGroup"         apiVersion in which PodGroup is served, or absent
+     *   "makesNamespaces"  true where any namespace can be created in, because the cluster makes it then */
     json_t *(*describe)(struct cluster *cluster);
     void (*free)(struct cluster *cluster);
 };

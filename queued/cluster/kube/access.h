@@ -1,0 +1,51 @@
+/* queued/cluster/kube/access.h - where the API server is, how to know it, and how to prove who we are.
+ *
+ * From a kubeconfig (a context of it: server, certificate authority, client certificate, token, token file, exec
+ * plugin) or from the service account of the pod that we run in. What a kubeconfig says and we cannot honour is refused
+ * with its field. Secrets stay in here and are wiped when they go; no message ever holds one. Loop thread only. */
+#ifndef QUEUED_KUBE_ACCESS_H
+#define QUEUED_KUBE_ACCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocator/base/error.h"
+
+struct access;
+struct event_base;
+
+/* Read a context of a kubeconfig; `context` NULL or "": the current one. */
+MUST_CHECK int access_from_kubeconfig(const char *path, const char *context, struct access **out, struct error *err);
+/* The service account of this pod: environment and mounted files. `folder` NULL: where Kubernetes mounts it (tests give
+ * another). ERR_NOT_FOUND outside of a pod. */
+MUST_CHECK int access_from_pod(const char *folder, struct access **out, struct error *err);
+void access_free(struct access *access);
+
+/* "https://host:port" with an optional path, without a slash at its end. */
+const char *access_server(const struct access *access);
+/* The namespace of the context or of the pod; "default" where none is said. */
+const char *access_namespace(const struct access *access);
+
+/* What TLS needs. Certificates and keys are PEM text in memory, or NULL. */
+struct access_tls {
+    const char *ca; /* NULL: the system's */
+    const char *certificate, *key;
+    const char *server_name; /* other than the host's, or NULL */
+    bool is_unverified;      /* insecure-skip-tls-verify: allowed, and warned of by whoever opens it */
+    const char *proxy;       /* URL, or NULL */
+    uint64_t generation;     /* grows when certificate or key changed (exec plugins): open new connections */
+};
+const struct access_tls *access_tls(const struct access *access);
+
+/* A bearer token that is good now. `done(ctx, err, token)`: token is borrowed, NULL when the context has none (client
+ * certificates). Called at once from inside where no waiting is needed (static, or a file read less than a minute ago),
+ * else from the loop when the exec plugin has answered; several askers share one run. Plugins run without a shell, with
+ * a time limit, an output limit, and no standard input. */
+typedef void access_token_done(void *ctx, const struct error *err, const char *token);
+void access_token(struct access *access, struct event_base *base, access_token_done *done, void *ctx);
+/* Nobody waits for `ctx` any more. */
+void access_token_cancel(struct access *access, void *ctx);
+/* The server did not accept the token (401): read or make a new one next time. */
+void access_token_refused(struct access *access);
+
+#endif

@@ -1,0 +1,20 @@
+/* queued/cluster/kube/status.h - what an API server's refusal means: a Status object (or plain text) to our error
+ * codes.
+ *
+ *   400 422          ERR_INVALID, with the first cause's field        404        ERR_NOT_FOUND
+ *   401 403          ERR_DENIED, in the server's words                409        ERR_CONFLICT
+ *   429 503 500 504  ERR_UNAVAILABLE or ERR_TIMEOUT (504, and 500s of a write whose outcome is unknown)
+ *   410              ERR_NOT_FOUND with `is_expired` */
+#ifndef QUEUED_KUBE_STATUS_H
+#define QUEUED_KUBE_STATUS_H
+
+#include <stdbool.h>
+
+#include "queued/cluster/kube/http.h"
+
+/* Returns 0 for a 2xx answer, else -1 with err. `is_write`: a request that changes something. */
+MUST_CHECK int status_check(const struct http_answer *answer, bool is_write, struct error *err);
+/* 410 Gone, or a watch's ERROR event that says Expired. */
+bool status_is_expired(const struct http_answer *answer);
+
+#endif
