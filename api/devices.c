@@ -11,6 +11,14 @@ void handle_devices(struct request *request)
     request_result(request, body, &err);
 }
 
+void handle_strays(struct request *request)
+{
+    struct error err = {0};
+    json_t *body = core_strays(request->api->core, &request->caller, &err);
+
+    request_result(request, body, &err);
+}
+
 void handle_nodes(struct request *request)
 {
     struct error err = {0};

@@ -28,6 +28,7 @@ void handle_resources(struct request *request);
 /* devices.c */
 void handle_devices(struct request *request);
 void handle_nodes(struct request *request);
+void handle_strays(struct request *request);
 /* tokens.c */
 void handle_tokens(struct request *request);
 void handle_token_create(struct request *request);

@@ -20,6 +20,7 @@ static const struct metric {
     {"launches", "queued_launches_total", NULL, "counter", "Attempts to launch a gang."},
     {"launchFailures", "queued_launch_failures_total", NULL, "counter",
      "Attempts that failed before all their members ran."},
+    {"foreignObjects", "queued_foreign_objects", NULL, "gauge", "Objects with the labels of another server."},
     {"plannerRounds", "queued_planner_rounds_total", NULL, "counter", "Rounds of planning."},
     {"plannerSeconds", "queued_planner_last_round_seconds", NULL, "gauge", "How long the last round of planning took."},
     {"cacheAsked", "queued_simulation_lookups_total", "of", "counter",

@@ -87,6 +87,8 @@ static const struct route routes[] = {
     {"GET", "/v1/devices", ROLE_VIEWER, handle_devices, BODY_NONE, 200, NO_PARAMS, "DeviceList",
      "The devices with their holders.", 0},
     {"GET", "/v1/nodes", ROLE_VIEWER, handle_nodes, BODY_NONE, 200, NO_PARAMS, "NodeList", "The nodes.", 0},
+    {"GET", "/v1/strays", ROLE_ADMIN, handle_strays, BODY_NONE, 200, NO_PARAMS, "StrayList",
+     "Objects in the cluster with the labels of another server, which this one leaves alone.", 0},
 
     {"GET", "/v1/tokens", ROLE_ADMIN, handle_tokens, BODY_NONE, 200, NO_PARAMS, "TokenList",
      "Bearer tokens, without their text.", 0},

@@ -1,5 +1,6 @@
 #include "queued/core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,11 +49,6 @@ static int features_of(const struct core *core, struct features *out, struct err
 
 /* ---- the cluster's stream ---- */
 
-static bool is_ours(const json_t *object)
-{
-    return json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB) != NULL;
-}
-
 static char *key_of(const json_t *object)
 {
     const char *ns = text(object, "metadata", "namespace");
@@ -63,27 +59,83 @@ static char *key_of(const json_t *object)
     return buf_take(&key);
 }
 
+/* Another server's object counts as anybody's. Told once per server, lest a second server fill the log. */
+static void note_foreign(struct core *core, const char *key, const json_t *object)
+{
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *job = json_string_value(json_object_get(labels, LABEL_JOB));
+    const char *server = json_string_value(json_object_get(labels, LABEL_SERVER));
+    const char *ns = text(object, "metadata", "namespace");
+
+    json_object_set_new(core->foreign, key,
+                        json_pack("{s:s, s:s?, s:s, s:s?, s:s?}", "kind",
+                                  json_string_value(json_object_get(object, "kind")), "namespace", ns, "name",
+                                  text(object, "metadata", "name"), "job", job, "server", server));
+    if (json_object_get(core->others, server ? server : ""))
+        return;
+    json_object_set_new(core->others, server ? server : "", json_true());
+    log_warn("objects.foreign", LOG_STR("server", server), LOG_STR("first", key));
+}
+
+/* As the simulation sees another server's object: its job is none that we know. New reference. */
+static json_t *as_anybodys(const json_t *object)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)object), *metadata = json_copy(json_object_get(copy, "metadata"));
+    json_t *labels = json_copy(json_object_get(metadata, "labels"));
+
+    json_object_del(labels, LABEL_JOB);
+    json_object_set_new(metadata, "labels", labels);
+    json_object_set_new(copy, "metadata", metadata);
+    return copy;
+}
+
+static void put_foreign(struct core *core, const char *key, const json_t *object)
+{
+    json_t *seen = as_anybodys(object);
+
+    note_foreign(core, key, object);
+    world_put(core->world, seen, false);
+    json_decref(seen);
+}
+
+/* It is what it was told to be no more: gone, or ours no longer since its labels were changed. */
+static void forget_ours(struct core *core, const char *key)
+{
+    json_t *before = json_incref(json_object_get(core->ours, key));
+
+    if (!before)
+        return;
+    json_object_del(core->ours, key);
+    lifecycle_observe(core->lifecycle, before, true); /* comes back through on_assume */
+    json_decref(before);
+}
+
 static void on_changed(void *ctx, enum cluster_change change, const json_t *object)
 {
     struct core *core = ctx;
-    bool is_gone = change == CLUSTER_GONE;
+    char *key = key_of(object);
+    bool is_gone = change == CLUSTER_GONE, is_ours = lifecycle_is_ours(core->lifecycle, object);
 
     core->is_changed = true;
-    if (is_ours(object)) {
-        char *key = key_of(object);
-
-        if (is_gone)
-            json_object_del(core->ours, key);
-        else
-            json_object_set(core->ours, key, (json_t *)(uintptr_t)object);
-        free(key);
-        lifecycle_observe(core->lifecycle, object, is_gone); /* comes back through on_assume */
+    json_object_del(core->foreign, key);
+    if (is_gone && is_ours) {
+        json_object_del(core->ours, key);
+        lifecycle_observe(core->lifecycle, object, true);
+    } else if (is_ours) {
+        json_object_set(core->ours, key, (json_t *)(uintptr_t)object);
+        lifecycle_observe(core->lifecycle, object, false);
     } else if (is_gone) {
+        forget_ours(core, key);
         world_remove(core->world, json_string_value(json_object_get(object, "kind")),
                      text(object, "metadata", "namespace"), text(object, "metadata", "name"));
     } else {
-        world_put(core->world, object, false);
+        forget_ours(core, key);
+        if (json_object_get(json_object_get(json_object_get(object, "metadata"), "labels"), LABEL_JOB))
+            put_foreign(core, key, object);
+        else
+            world_put(core->world, object, false);
     }
+    free(key);
 }
 
 /* The cluster may be another one than when the server started: not yet reached then, or upgraded since. */
@@ -125,6 +177,7 @@ static void on_lost(void *ctx, const struct error *err)
     core->is_synced = false;
     core->cluster_lost = *err;
     json_object_clear(core->ours);
+    json_object_clear(core->foreign);
     lifecycle_stream_lost(core->lifecycle);
     world_stream_lost(core->world);
     core->is_changed = true;
@@ -197,6 +250,7 @@ int core_load(struct core *core, struct error *err)
         .store = core->options.store,
         .outbox = core->outbox,
         .clock = core->options.clock,
+        .server = core->server,
         .launch_timeout_ms = core->options.launch_timeout_ms,
         .ctx = core,
         .assume = on_assume,
@@ -242,9 +296,19 @@ static void set_up(struct core *core)
     core->outbox = outbox_new(&outbox);
     core->world = world_new(&core->features);
     core->ours = json_object();
+    core->foreign = json_object();
+    core->others = json_object();
     core->due_timer = clock_timer_new(core->options.clock, on_due, core);
     core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
     core->probe_timer = clock_timer_new(core->options.clock, core_probe, core);
+}
+
+static int find_server_id(struct core *core, struct error *err)
+{
+    if (!core->options.server_id)
+        return store_server_id(core->options.store, core->server, err);
+    snprintf(core->server, sizeof(core->server), "%s", core->options.server_id);
+    return 0;
 }
 
 int core_new(const struct core_options *options, struct core **out, struct error *err)
@@ -255,7 +319,7 @@ int core_new(const struct core_options *options, struct core **out, struct error
     struct cluster_listener listener = callbacks;
 
     core->options = *options;
-    if (features_of(core, &core->features, err) < 0) {
+    if (features_of(core, &core->features, err) < 0 || find_server_id(core, err) < 0) {
         free(core);
         return -1;
     }
@@ -290,6 +354,8 @@ void core_free(struct core *core)
     outbox_free(core->outbox);
     world_free(core->world);
     json_decref(core->ours);
+    json_decref(core->foreign);
+    json_decref(core->others);
     clock_timer_free(core->due_timer);
     clock_timer_free(core->reconcile_timer);
     clock_timer_free(core->probe_timer);

@@ -26,6 +26,7 @@ struct core_options {
     struct cluster *cluster; /* borrowed, not started yet */
     struct clock *clock;     /* borrowed */
     int release;             /* Kubernetes 1.x of the cluster; 0: as the cluster says */
+    const char *server_id;   /* the value of our label on objects; NULL: that of the store. For golden traces */
     const char *features;    /* changes to what that release has, as features_change() reads them; NULL: none */
     /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg)
      * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
@@ -115,6 +116,9 @@ json_t *core_queue(struct core *core, const struct caller *caller, const char *n
 json_t *core_resources(struct core *core, struct error *err);
 json_t *core_devices(struct core *core, const struct caller *caller, struct error *err);
 json_t *core_nodes(struct core *core, const struct caller *caller, struct error *err);
+/* {"items": [{"kind", "namespace", "name", "job", "server"}]}: what carries the labels of a server that is not this
+ * one, and is therefore left alone. For administrators. */
+json_t *core_strays(struct core *core, const struct caller *caller, struct error *err);
 json_t *core_tokens(struct core *core, const struct caller *caller, struct error *err);
 json_t *core_status(struct core *core); /* for health and readiness: {"ready", "reason", "cluster", "jobs": {...}}
                                          * and the numbers that api/README.md lists as measurements */

@@ -7,6 +7,7 @@
 #include "queued/core.h"
 #include "queued/lifecycle/lifecycle.h"
 #include "queued/world.h"
+#include "store/store.h"
 
 struct log_request;
 struct planner_round;
@@ -50,7 +51,10 @@ struct core {
     size_t n_tokens;
     uint64_t epoch; /* of this load: a plan of another one is void */
 
-    json_t *ours; /* objects with our labels as the stream told them: "Kind/ns/name" -> object */
+    char server[STORE_SERVER_ID_SIZE]; /* our name on objects */
+    json_t *ours;                      /* our objects as the stream told them: "Kind/ns/name" -> object */
+    json_t *foreign; /* those of other servers: "Kind/ns/name" -> {kind, namespace, name, job, server} */
+    json_t *others;  /* the servers that were seen to have objects here, as a set */
     bool is_synced;
     struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */
     struct error degraded;     /* why nothing can be recorded; code ERR_NONE while all is well */

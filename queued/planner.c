@@ -199,6 +199,7 @@ static void admit(struct core *core, const struct planner_round *round, const st
     struct objects_input input = {
         .job = job->id,
         .attempt = job_next_attempt(job),
+        .server = core->server,
         .spec = &job->blueprint->spec,
         .shape = outcome->shape,
         .placement = outcome->placement,

@@ -122,18 +122,32 @@ static void add_cache(struct core *core, json_t *status)
     snapshot_unref(snapshot);
 }
 
+json_t *core_strays(struct core *core, const struct caller *caller, struct error *err)
+{
+    json_t *items, *object;
+    const char *key;
+
+    if (caller_needs(caller, ROLE_ADMIN, err) < 0)
+        return NULL;
+    items = json_array();
+    json_object_foreach (core->foreign, key, object)
+        json_array_append(items, object);
+    return json_pack("{s:o}", "items", items);
+}
+
 json_t *core_status(struct core *core)
 {
     const char *reason = core->degraded.code       ? core->degraded.text
                          : core->cluster_lost.code ? core->cluster_lost.text
                          : !core->is_synced        ? "the cluster has not been read yet"
                                                    : "";
-    json_t *status = json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0', "reason",
-                               reason, "cluster", core->options.cluster->ops->describe(core->options.cluster), "jobs",
-                               counts(core), "drift", (json_int_t)lifecycle_n_drift(core->lifecycle), "launches",
-                               (json_int_t)lifecycle_n_launches(core->lifecycle), "launchFailures",
-                               (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "plannerRounds",
-                               (json_int_t)core->n_plans, "plannerSeconds", (double)core->last_plan_us / 1e6);
+    json_t *status = json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0',
+                               "reason", reason, "cluster", core->options.cluster->ops->describe(core->options.cluster),
+                               "jobs", counts(core), "drift", (json_int_t)lifecycle_n_drift(core->lifecycle),
+                               "launches", (json_int_t)lifecycle_n_launches(core->lifecycle), "launchFailures",
+                               (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "foreignObjects",
+                               (json_int_t)json_object_size(core->foreign), "plannerRounds", (json_int_t)core->n_plans,
+                               "plannerSeconds", (double)core->last_plan_us / 1e6);
 
     add_cache(core, status);
     return status;

@@ -70,6 +70,8 @@
     S(USAGE, "select job_id, attempt, resource, queue, user, amount, from_ms, to_ms from usage"                        \
              " where from_ms < ?2 and (to_ms is null or to_ms > ?1) order by job_id, attempt, resource")
 
+#define SERVER_STATEMENTS(S) S(SERVER_ID, "select id from server")
+
 #define TOKEN_STATEMENTS(S)                                                                                            \
     S(TOKEN_INSERT, "insert into token (name, role, queues, hash, created_ms) values (?, ?, ?, ?, ?)")                 \
     S(TOKEN_DELETE, "delete from token where id = ?")                                                                  \
@@ -88,6 +90,7 @@
     QUEUE_STATEMENTS(S)                                                                                                \
     USAGE_STATEMENTS(S)                                                                                                \
     TOKEN_STATEMENTS(S)                                                                                                \
-    KEY_STATEMENTS(S)
+    KEY_STATEMENTS(S)                                                                                                  \
+    SERVER_STATEMENTS(S)
 
 #endif

@@ -109,6 +109,18 @@ int store_version(const struct store *store)
     return migrate_check(store->db, &version, &err) < 0 ? -1 : (int)version;
 }
 
+int store_server_id(struct store *store, char out[STORE_SERVER_ID_SIZE], struct error *err)
+{
+    struct read read = read_begin(store, SERVER_ID, "");
+
+    out[0] = '\0';
+    if (read_next(&read))
+        snprintf(out, STORE_SERVER_ID_SIZE, "%s", column_text(&read, 0));
+    if (read_end(&read, err) < 0)
+        return -1;
+    return out[0] ? 0 : error_set(err, ERR_IO, "the database has lost its id");
+}
+
 bool store_is_dirty(const struct store *store)
 {
     return store->in_transaction || store->failure.code;

@@ -31,6 +31,10 @@ static inline void store_closep(struct store **store)
 /* The number of the schema, or -1 when it cannot be read. */
 int store_version(const struct store *store);
 
+/* Who the owner of this database is, for the labels of what it makes: random, made with the database. */
+#define STORE_SERVER_ID_SIZE 64
+MUST_CHECK int store_server_id(struct store *store, char out[STORE_SERVER_ID_SIZE], struct error *err);
+
 /* Whether the open transaction holds writes. */
 bool store_is_dirty(const struct store *store);
 /* Make everything since the last commit durable. 0 also when there is nothing to do. On failure, of this or of any

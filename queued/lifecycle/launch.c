@@ -21,10 +21,17 @@ static struct call_for call_for(const struct job *job, const struct launch_objec
 
 bool object_is_of_attempt(const struct job *job, const json_t *object)
 {
-    const char *id = json_text_at(object, "metadata", "labels", LABEL_JOB, NULL);
-    const char *attempt = json_text_at(object, "metadata", "labels", LABEL_ATTEMPT, NULL);
+    static const char *const labels[] = {LABEL_JOB, LABEL_ATTEMPT, LABEL_SERVER};
+    const json_t *ours = json_object_get(json_object_get(attempt_anchor(job->live)->body, "metadata"), "labels");
+    const json_t *theirs = json_object_get(json_object_get(object, "metadata"), "labels");
 
-    return id && attempt && strtoll(id, NULL, 10) == job->id && strtoll(attempt, NULL, 10) == job->live->number;
+    for (size_t i = 0; i < ARRAY_SIZE(labels); i++) {
+        const json_t *wanted = json_object_get(ours, labels[i]), *have = json_object_get(theirs, labels[i]);
+
+        if (wanted != have && !json_equal(wanted, have))
+            return false;
+    }
+    return true;
 }
 
 /* Ours: made for this attempt, and owned by its present anchor. */

@@ -200,6 +200,20 @@ static struct launch_object *object_of(struct lifecycle *lc, const json_t *objec
     return found && strcmp(found->ns, ns) == 0 ? found : NULL;
 }
 
+bool lifecycle_is_ours(struct lifecycle *lc, const json_t *object)
+{
+    const char *server = json_text_at(object, "metadata", "labels", LABEL_SERVER, NULL);
+    const struct launch_object *mine;
+    struct job *job;
+
+    if (!json_text_at(object, "metadata", "labels", LABEL_JOB, NULL))
+        return false;
+    if (server)
+        return strcmp(server, lc->options.server) == 0;
+    mine = object_of(lc, object, &job);
+    return mine && !json_text_at(mine->body, "metadata", "labels", LABEL_SERVER, NULL);
+}
+
 /* Somebody takes away what is being created: it is created again, but later and later, lest the two of us go on at full
  * speed until the launch is too late. */
 static void note_end(struct lifecycle *lc, const struct job *job, struct launch_object *mine, const json_t *object)

@@ -26,6 +26,7 @@ struct lifecycle_options {
     struct store *store; /* borrowed, as are the others */
     struct outbox *outbox;
     struct clock *clock;
+    const char *server; /* our name on what we make: what carries another is not ours */
     int64_t launch_timeout_ms;
     void *ctx;
     /* The cluster as the simulation must see it has changed for an object of ours: `object` (borrowed) is what counts
@@ -87,7 +88,10 @@ int64_t job_next_attempt(const struct job *job);
 void lifecycle_stream_lost(struct lifecycle *lifecycle);
 /* Everything that exists has been told: what has not, is gone. */
 void lifecycle_stream_synced(struct lifecycle *lifecycle);
-/* An object with our labels appeared, changed, or (is_gone) is no more. Calls `assume` for it. */
+/* Whether an object was made by us: it says so by its labels. (What a live attempt made before objects named the server
+ * is ours without.) */
+bool lifecycle_is_ours(struct lifecycle *lifecycle, const json_t *object);
+/* An object of ours appeared, changed, or (is_gone) is no more. Calls `assume` for it. */
 void lifecycle_observe(struct lifecycle *lifecycle, const json_t *object, bool is_gone);
 /* Delete what has no live attempt. On start and from time to time. */
 void lifecycle_reconcile(struct lifecycle *lifecycle);

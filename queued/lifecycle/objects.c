@@ -47,8 +47,8 @@ char *attempt_name(const char *job_name, int64_t job, int64_t attempt)
 
 static json_t *labels(const struct objects_input *input)
 {
-    return json_pack("{s:o, s:o}", LABEL_JOB, json_sprintf("%lld", (long long)input->job), LABEL_ATTEMPT,
-                     json_sprintf("%lld", (long long)input->attempt));
+    return json_pack("{s:o, s:o, s:s}", LABEL_JOB, json_sprintf("%lld", (long long)input->job), LABEL_ATTEMPT,
+                     json_sprintf("%lld", (long long)input->attempt), LABEL_SERVER, input->server);
 }
 
 static json_t *metadata(const struct objects_input *input, const char *name)

@@ -33,6 +33,7 @@
 
 struct objects_input {
     int64_t job, attempt;
+    const char *server; /* whose database the job is in */
     const struct job_spec *spec;
     size_t shape;
     const struct placement *placement;

@@ -330,6 +330,12 @@ json_t *core_nodes(struct core *core, const struct caller *caller, struct error 
     return list(core, err);
 }
 
+json_t *core_strays(struct core *core, const struct caller *caller, struct error *err)
+{
+    (void)caller;
+    return list(core, err);
+}
+
 json_t *core_tokens(struct core *core, const struct caller *caller, struct error *err)
 {
     (void)caller;

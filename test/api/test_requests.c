@@ -105,6 +105,7 @@ static const struct request_case {
     {"resources", "viewer", "GET", "/v1/resources", NULL, NULL, 200, "items", "[]"},
     {"devices", "viewer", "GET", "/v1/devices", NULL, NULL, 200, "items", "[]"},
     {"nodes", "viewer", "GET", "/v1/nodes", NULL, NULL, 200, "items", "[]"},
+    {"strays", "admin", "GET", "/v1/strays", NULL, NULL, 200, "items", "[]"},
     {"a token is made", "admin", "POST", "/v1/tokens", JSON, "{\"role\":\"viewer\"}", 201, "token", "secret"},
     {"a token goes", "admin", "DELETE", "/v1/tokens/3", NULL, NULL, 204, NULL, NULL},
     {"a queue goes", "admin", "DELETE", "/v1/queues/a", NULL, NULL, 204, NULL, NULL},

@@ -77,6 +77,7 @@ static void start_core(struct stage *stage)
     struct error err = {0};
     struct core_options options = {.cluster = &stage->relay.port,
                                    .clock = stage->clock,
+                                   .server_id = STAGE_SERVER,
                                    .crash_at = stage->crash_at,
                                    .crash = on_crash,
                                    .crash_ctx = stage,

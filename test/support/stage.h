@@ -8,6 +8,7 @@
 #include "store/store.h"
 #include "test/support/relay.h"
 
+#define STAGE_SERVER   "stage"                /* our label on objects */
 #define STAGE_START_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 
 struct stage_options {
