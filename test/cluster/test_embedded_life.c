@@ -514,7 +514,7 @@ static void test_life__a_cluster_in_real_time_does_the_same(void **state)
 {
     struct real real = {.base = event_base_new()};
     struct clock *clock = clock_real_new(real.base);
-    struct cluster_listener listener = {&real, on_real_change, NULL, NULL};
+    struct cluster_listener listener = {.ctx = &real, .changed = on_real_change};
     struct embedded_options options = {.schedule_delay_ms = 2, .start_delay_ms = 2};
     char path[] = "/tmp/test-real-XXXXXX";
     struct cluster *cluster;

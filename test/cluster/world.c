@@ -170,7 +170,8 @@ void world_resume(struct world *world)
     world->options.state = world->keeps_state ? state : NULL;
     world->objects = json_object();
     world->n_synced = 0;
-    world->listener = (struct cluster_listener){world, on_changed, on_synced, on_lost};
+    world->listener =
+        (struct cluster_listener){.ctx = world, .changed = on_changed, .synced = on_synced, .lost = on_lost};
     if (embedded_new(&world->options, world->clock, on_warn, world, &world->cluster, &err) < 0)
         fail_msg("embedded_new: %s", err.text);
     world->cluster->ops->start(world->cluster, &world->listener);
@@ -329,6 +330,21 @@ enum err_code world_ungate(struct world *world, const char *ns, const char *pod)
 
     world->cluster->ops->ungate(world->cluster, ns, pod, on_reply, &reply);
     return finish(world, &reply, NULL, NULL);
+}
+
+enum err_code world_allocate(struct world *world, struct error *err, const char *ns, const char *claim, const char *fmt,
+                             ...)
+{
+    struct reply reply = {0};
+    va_list args;
+    json_t *allocation;
+
+    va_start(args, fmt);
+    allocation = parse(fmt, args);
+    va_end(args);
+    world->cluster->ops->allocate(world->cluster, ns, claim, allocation, on_reply, &reply);
+    json_decref(allocation);
+    return finish(world, &reply, err, NULL);
 }
 
 enum err_code world_get(struct world *world, const char *kind, const char *ns, const char *name, json_t **out)

@@ -49,6 +49,9 @@ enum err_code world_create(struct world *world, struct error *err, const char *f
 enum err_code world_create_json(struct world *world, const json_t *object, struct error *err);
 enum err_code world_delete(struct world *world, const char *kind, const char *ns, const char *name, const char *uid);
 enum err_code world_ungate(struct world *world, const char *ns, const char *pod);
+/* Write a claim's allocation. */
+enum err_code world_allocate(struct world *world, struct error *err, const char *ns, const char *claim, const char *fmt,
+                             ...) PRINTF_LIKE(5, 6);
 enum err_code world_get(struct world *world, const char *kind, const char *ns, const char *name, json_t **out);
 enum err_code world_command(struct world *world, struct error *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 json_t *world_json(const char *fmt, ...) PRINTF_LIKE(1, 2);

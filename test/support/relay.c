@@ -6,7 +6,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 
-enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_UNGATE };
+enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_UNGATE, OP_ALLOCATE };
 
 /* A call on its way, with what it takes to make it later. */
 struct relay_call {
@@ -291,6 +291,9 @@ static void carry_out(struct relay_call *call, cluster_done *done)
     case OP_UNGATE:
         behind->ops->ungate(behind, call->ns, call->name, done, call);
         break;
+    case OP_ALLOCATE:
+        behind->ops->allocate(behind, call->ns, call->name, call->object, done, call);
+        break;
     }
 }
 
@@ -358,6 +361,15 @@ static void port_ungate(struct cluster *port, const char *ns, const char *pod, c
     call_make(of(port), &(struct relay_call){.op = OP_UNGATE, .ns = TEXT(ns), .name = TEXT(pod)}, done, ctx);
 }
 
+static void port_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
+                          cluster_done *done, void *ctx)
+{
+    call_make(of(port),
+              &(struct relay_call){
+                  .op = OP_ALLOCATE, .object = (json_t *)(uintptr_t)allocation, .ns = TEXT(ns), .name = TEXT(claim)},
+              done, ctx);
+}
+
 static void port_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
                       void *ctx)
 {
@@ -384,6 +396,7 @@ static const struct cluster_ops ops = {
     .get = port_get,
     .remove = port_remove,
     .ungate = port_ungate,
+    .allocate = port_allocate,
     .logs = port_logs,
     .describe = port_describe,
     .free = port_free,

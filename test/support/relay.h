@@ -32,7 +32,7 @@ struct relay {
     bool is_attached, is_behind_synced, is_core_synced;
     unsigned generation; /* of cores: an answer for an older one is dropped */
     json_t *objects;     /* "Kind/ns/name" -> object */
-    size_t n_calls;      /* creations, removals, ungatings, gets so far */
+    size_t n_calls;      /* creations, removals, ungatings, allocations, gets so far */
     size_t fail_nth;     /* 0: none */
     enum relay_fault fault;
     enum err_code code;

@@ -23,21 +23,21 @@ static const struct {
     enum err_code code;
 } fault_errors[] = {
     {"conflict", ERR_CONFLICT}, {"invalid", ERR_INVALID},         {"not-found", ERR_NOT_FOUND},
-    {"timeout", ERR_TIMEOUT},   {"unavailable", ERR_UNAVAILABLE},
+    {"timeout", ERR_TIMEOUT},   {"unavailable", ERR_UNAVAILABLE}, {"denied", ERR_DENIED},
 };
-static const char *const fault_ops[] = {"create", "remove", "ungate", "get", "logs"};
+static const char *const fault_ops[] = {"create", "remove", "ungate", "allocate", "get", "logs"};
 
 static int fault_read(const json_t *command, struct fault *fault, struct error *err)
 {
     const char *op = field_text(command, "fail", NULL), *kind = field_text(command, "kind", NULL);
-    const char *error = field_text(command, "error", NULL);
+    const char *error = field_text(command, "error", NULL), *words = field_text(command, "words", NULL);
     const json_t *nth = json_object_get(command, "nth"), *applied = json_object_get(command, "applied");
 
     for (size_t i = 0; op && i < ARRAY_SIZE(fault_ops); i++)
         if (strcmp(op, fault_ops[i]) == 0)
             snprintf(fault->op, sizeof(fault->op), "%s", op);
     if (!*fault->op)
-        return error_field(err, "fail", "must be create, remove, ungate, get or logs");
+        return error_field(err, "fail", "must be create, remove, ungate, allocate, get or logs");
     if (kind && !kind_find(kind))
         return error_field(err, "kind", "\"%.63s\" is not served by the embedded cluster", kind);
     snprintf(fault->kind, sizeof(fault->kind), "%s", kind ? kind : "");
@@ -45,11 +45,12 @@ static int fault_read(const json_t *command, struct fault *fault, struct error *
         if (strcmp(error, fault_errors[i].name) == 0)
             fault->code = fault_errors[i].code;
     if (fault->code == ERR_NONE)
-        return error_field(err, "error", "must be conflict, invalid, not-found, timeout or unavailable");
+        return error_field(err, "error", "must be conflict, denied, invalid, not-found, timeout or unavailable");
     if (nth && (!json_is_integer(nth) || json_integer_value(nth) < 1))
         return error_field(err, "nth", "must be a number from 1");
     if (applied && !json_is_boolean(applied))
         return error_field(err, "applied", "must be true or false");
+    snprintf(fault->words, sizeof(fault->words), "%s", words ? words : "");
     fault->nth = nth ? (uint64_t)json_integer_value(nth) : 1;
     fault->is_applied = applied ? json_is_true(applied) : fault->code == ERR_TIMEOUT;
     return 0;
@@ -66,25 +67,23 @@ static int command_fail(struct embedded *cluster, const json_t *command, struct 
     return 0;
 }
 
-enum err_code fault_take(struct embedded *cluster, const char *op, const char *kind, bool *is_applied)
+struct fault fault_take(struct embedded *cluster, const char *op, const char *kind)
 {
-    enum err_code code = ERR_NONE;
+    struct fault taken = {.code = ERR_NONE};
     size_t left = 0;
 
     for (size_t i = 0; i < cluster->n_faults; i++) {
         struct fault fault = cluster->faults[i];
 
         if (strcmp(fault.op, op) == 0 && (!*fault.kind || strcmp(fault.kind, kind) == 0) && --fault.nth == 0) {
-            if (code == ERR_NONE) {
-                code = fault.code;
-                *is_applied = fault.is_applied;
-            }
+            if (taken.code == ERR_NONE)
+                taken = fault;
             continue;
         }
         cluster->faults[left++] = fault;
     }
     cluster->n_faults = left;
-    return code;
+    return taken;
 }
 
 /* ---- nodes ---- */
@@ -327,7 +326,7 @@ static const struct command {
     const char *others; /* further keys, each between spaces */
     int (*run)(struct embedded *cluster, const json_t *command, struct error *err);
 } commands[] = {
-    {"fail", " kind nth error applied ", command_fail},
+    {"fail", " kind nth error words applied ", command_fail},
     {"nodeDown", " ", command_node_down},
     {"nodeUp", " ", command_node_up},
     {"deviceTaint", " ", command_device_taint},

@@ -208,25 +208,26 @@ void embedded_lose_stream(struct embedded *cluster)
 
 /* A request that may be made to fail: run it unless the failure comes first; the answer's error, or NULL. */
 struct request {
-    enum err_code fault;
+    struct fault fault;
     bool is_applied;
 };
 
 static struct request request_begin(struct embedded *cluster, const char *op, const char *kind)
 {
-    struct request request = {ERR_NONE, true};
+    struct fault fault = fault_take(cluster, op, kind);
 
-    request.fault = fault_take(cluster, op, kind, &request.is_applied);
-    if (request.fault == ERR_NONE)
-        request.is_applied = true;
-    return request;
+    return (struct request){fault, fault.code == ERR_NONE || fault.is_applied};
 }
 
 static void request_end(struct embedded *cluster, const struct request *request, int rc, struct error *err,
                         json_t *json, cluster_done *done, void *ctx)
 {
-    if (request->fault != ERR_NONE)
-        rc = error_set(err, request->fault, "failure on command: %s", err_code_name(request->fault));
+    enum err_code code = request->fault.code;
+
+    if (code != ERR_NONE && request->fault.words[0])
+        rc = error_set(err, code, "%s", request->fault.words);
+    else if (code != ERR_NONE)
+        rc = error_set(err, code, "failure on command: %s", err_code_name(code));
     answer(cluster, done, ctx, rc < 0 ? err : NULL, json);
 }
 
@@ -277,6 +278,18 @@ static void port_ungate(struct cluster *port, const char *ns, const char *pod, c
     struct entry *entry = NULL;
     struct error err = {0};
     int rc = request.is_applied ? api_ungate(cluster, ns, pod, &entry, &err) : 0;
+
+    request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
+}
+
+static void port_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
+                          cluster_done *done, void *ctx)
+{
+    struct embedded *cluster = of(port);
+    struct request request = request_begin(cluster, "allocate", "ResourceClaim");
+    struct entry *entry = NULL;
+    struct error err = {0};
+    int rc = request.is_applied ? api_allocate(cluster, ns, claim, allocation, &entry, &err) : 0;
 
     request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
 }
@@ -335,6 +348,7 @@ static const struct cluster_ops ops = {
     .get = port_get,
     .remove = port_remove,
     .ungate = port_ungate,
+    .allocate = port_allocate,
     .logs = port_logs,
     .describe = port_describe,
     .free = port_free,

@@ -118,6 +118,9 @@ MUST_CHECK int api_remove(struct embedded *cluster, const char *kind, const char
                           struct error *err);
 MUST_CHECK int api_ungate(struct embedded *cluster, const char *ns, const char *pod, struct entry **out,
                           struct error *err);
+/* Write a claim's status.allocation, with the time and the finalizer (allocate.c). */
+MUST_CHECK int api_allocate(struct embedded *cluster, const char *ns, const char *name, const json_t *allocation,
+                            struct entry **out, struct error *err);
 /* Foreground deletion: what it owns goes first. What nothing holds is gone and freed when this returns. */
 void entry_delete(struct entry *entry);
 json_t *pod_logs(const struct entry *pod, size_t tail_lines); /* new reference */
@@ -198,10 +201,11 @@ void warn_of_absent_nodes(struct embedded *cluster);
 
 struct delivery;
 struct fault {
-    char op[8], kind[24]; /* kind "": any */
-    uint64_t nth;         /* counts down; fires at 1 */
+    char op[12], kind[24]; /* kind "": any */
+    uint64_t nth;          /* counts down; fires at 1 */
     enum err_code code;
     bool is_applied; /* the request is carried out, but its answer is lost */
+    char words[160]; /* what is answered; "": that it failed on command */
 };
 struct embedded {
     struct cluster port; /* first */
@@ -243,8 +247,8 @@ const struct snapshot *embedded_snapshot(struct embedded *cluster);
 
 /* ---- commands (commands.c) ---- */
 
-/* The failure that is due for this request, or ERR_NONE. */
-enum err_code fault_take(struct embedded *cluster, const char *op, const char *kind, bool *is_applied);
+/* The failure that is due for this request, or one with ERR_NONE. */
+struct fault fault_take(struct embedded *cluster, const char *op, const char *kind);
 MUST_CHECK int command_run(struct embedded *cluster, const json_t *command, struct error *err);
 
 #endif

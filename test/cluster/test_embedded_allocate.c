@@ -1,0 +1,158 @@
+/* Allocations that a client writes, as a real control plane was seen to take them. */
+#include "test/cluster/world.h"
+
+#include <string.h>
+
+#include "test/support/cmocka.h"
+
+#define RESULT(request, pool, device)                                                                                  \
+    "{'request': '" request "', 'driver': 'gpu.example.com', 'pool': '" pool "', 'device': '" device "'}"
+#define ON(node)                                                                                                       \
+    "'nodeSelector': {'nodeSelectorTerms': [{'matchFields': [{'key': 'metadata.name', 'operator': 'In', 'values': "    \
+    "['" node "']}]}]}"
+#define ALLOCATION(node, device) "{'devices': {'results': [" RESULT("gpu", node, device) "]}, " ON(node) "}"
+
+static const struct allocate_case {
+    const char *name, *claim, *allocation;
+    enum err_code want;
+    const char *field;
+} allocate_cases[] = {
+    {"a device", "c", ALLOCATION("n2", "gpu-3"), ERR_NONE, ""},
+    {"a claim that is not there", "d", ALLOCATION("n2", "gpu-3"), ERR_NOT_FOUND, ""},
+    {"no object", "c", "[]", ERR_INVALID, "status.allocation.devices.results"},
+    {"no results", "c", "{'devices': {}}", ERR_INVALID, "status.allocation.devices.results"},
+    {"another request", "c", "{'devices': {'results': [" RESULT("q", "n2", "gpu-3") "]}}", ERR_INVALID,
+     "status.allocation.devices.results[0].request"},
+    {"an alternative of a plain request", "c", "{'devices': {'results': [" RESULT("gpu/a", "n2", "gpu-3") "]}}",
+     ERR_INVALID, "status.allocation.devices.results[0].request"},
+    {"no device", "c", "{'devices': {'results': [{'request': 'r', 'driver': 'd', 'pool': 'p'}]}}", ERR_INVALID,
+     "status.allocation.devices.results[0].device"},
+    {"a selector of two terms", "c", "{'devices': {'results': []}, 'nodeSelector': {'nodeSelectorTerms': [{}, {}]}}",
+     ERR_INVALID, "status.allocation.nodeSelector"},
+    {"an alternative", "alternatives", "{'devices': {'results': [" RESULT("r/two", "n2", "gpu-3") "]}}", ERR_NONE, ""},
+    {"an alternative that is none", "alternatives", "{'devices': {'results': [" RESULT("r/three", "n2", "gpu-3") "]}}",
+     ERR_INVALID, "status.allocation.devices.results[0].request"},
+    {"a device that does not exist, which the API server does not know", "c", ALLOCATION("n2", "gpu-9"), ERR_NONE, ""},
+};
+
+static void make_claims(struct world *world)
+{
+    assert_int_equal(world_claim(world, "c", "any", 1), ERR_NONE);
+    assert_int_equal(world_create(world, NULL,
+                                  "{'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceClaim', 'metadata': {'name': "
+                                  "'alternatives'}, 'spec': {'devices': {'requests': [{'name': 'r', 'firstAvailable': "
+                                  "[{'name': 'one', 'deviceClassName': 'a'}, {'name': 'two', 'deviceClassName': "
+                                  "'b'}]}]}}}"),
+                     ERR_NONE);
+}
+
+static void test_embedded_allocate__answer(void **state)
+{
+    const struct allocate_case *c = *state;
+    struct error err = {0};
+    struct world world;
+
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, &err, "default", c->claim, "%s", c->allocation), c->want);
+    assert_string_equal(err.field, c->field);
+    world_close(&world);
+}
+
+static const json_t *part(struct world *world, const char *claim, const char *a, const char *b)
+{
+    return json_object_get(json_object_get(world_object(world, claim), a), b);
+}
+
+/* The pod goes where the allocation says, although another node comes first; the claim is released with it. */
+static void test_embedded_allocate__the_scheduler_respects_it(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, true);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
+    assert_non_null(
+        json_object_get(part(&world, "ResourceClaim/default/c", "status", "allocation"), "allocationTimestamp"));
+    assert_int_equal(json_array_size(part(&world, "ResourceClaim/default/c", "metadata", "finalizers")), 1);
+    world_pod(&world, "p", "c", false, "10s");
+    world_restart(&world);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n2");
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "n2/gpu-3 for p");
+    world_run(&world, 20000);
+    assert_null(part(&world, "ResourceClaim/default/c", "status", "allocation"));
+    assert_null(part(&world, "ResourceClaim/default/c", "metadata", "finalizers"));
+    world_close(&world);
+}
+
+static void test_embedded_allocate__twice_the_same_is_done_otherwise_a_conflict(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-2")), ERR_CONFLICT);
+    world_pod(&world, "p", "c", false, "60s");
+    world_run(&world, 1000);
+    world_delete(&world, "ResourceClaim", "default", "c", NULL); /* waits for its pod */
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-2")), ERR_CONFLICT);
+    world_close(&world);
+}
+
+/* Nothing in the API stands against two claims with one device; but kube-scheduler gives it to no third. */
+static void test_embedded_allocate__two_claims_may_name_one_device(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    assert_int_equal(world_claim(&world, "d", "any", 1), ERR_NONE);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n1", "gpu-0")), ERR_NONE);
+    assert_int_equal(world_allocate(&world, NULL, "default", "d", "%s", ALLOCATION("n1", "gpu-0")), ERR_NONE);
+    world_pod(&world, "p", "c", false, NULL);
+    world_pod(&world, "q", "d", false, NULL);
+    assert_int_equal(world_claim(&world, "e", "any", 1), ERR_NONE);
+    world_pod(&world, "s", "e", false, NULL);
+    world_run(&world, 1000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1");
+    assert_string_equal(world_state(&world, "Pod/default/q"), "Running@n1");
+    assert_string_equal(world_state(&world, "ResourceClaim/default/e"), "n1/gpu-1 for s");
+    world_close(&world);
+}
+
+static void test_embedded_allocate__fails_on_command(void **state)
+{
+    struct error err = {0};
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    world_command(&world, NULL, "{'fail': 'allocate', 'error': 'denied', 'words': 'not you'}");
+    assert_int_equal(world_allocate(&world, &err, "default", "c", "%s", ALLOCATION("n1", "gpu-0")), ERR_DENIED);
+    assert_string_equal(err.text, "not you");
+    assert_null(part(&world, "ResourceClaim/default/c", "status", "allocation"));
+    world_command(&world, NULL, "{'fail': 'allocate', 'error': 'timeout'}"); /* carried out all the same */
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n1", "gpu-0")), ERR_TIMEOUT);
+    assert_non_null(part(&world, "ResourceClaim/default/c", "status", "allocation"));
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_embedded_allocate__the_scheduler_respects_it),
+        cmocka_unit_test(test_embedded_allocate__twice_the_same_is_done_otherwise_a_conflict),
+        cmocka_unit_test(test_embedded_allocate__two_claims_may_name_one_device),
+        cmocka_unit_test(test_embedded_allocate__fails_on_command),
+    };
+    int failed = RUN_TABLE(test_embedded_allocate__answer, allocate_cases);
+
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+}
