@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "allocator/base/mem.h"
+#include "allocator/nodecheck.h"
 
 #include "allocator/base/banned.h"
 
@@ -57,19 +58,21 @@ static void raise(struct sums *into, const struct sums *to)
 
 struct pod_reader {
     const struct load *load;
+    bool only_limits;
     struct host_port *ports;
     size_t n_ports, cap_ports;
 };
 
-/* Requests, and for resources that only have a limit, the limit. */
-static int read_requests(const json_t *holder, const struct load *load, struct sums *out, struct error *err)
+/* Requests, and for resources that only have a limit, the limit; or the limits alone. */
+static int read_amounts(const json_t *holder, const struct load *load, bool only_limits, struct sums *out,
+                        struct error *err)
 {
     const json_t *resources, *map, *value;
     const char *name;
 
     if (read_object(holder, "resources", &resources, err) < 0)
         return -1;
-    for (int limits = 1; limits >= 0; limits--) {
+    for (int limits = 1; limits >= only_limits; limits--) {
         const char *key = limits ? "limits" : "requests";
 
         if (read_object(resources, key, &map, err) < 0)
@@ -146,7 +149,7 @@ static int count_container(struct pod_reader *reader, const json_t *container, b
 
     if (!json_is_object(container))
         return error_set(err, ERR_INVALID, "must be an object");
-    if (read_requests(container, reader->load, &mine, err) < 0)
+    if (read_amounts(container, reader->load, reader->only_limits, &mine, err) < 0)
         return -1;
     if ((!is_init || is_sidecar(container)) && read_ports(reader, container, host_network, err) < 0)
         return -1;
@@ -181,18 +184,30 @@ static int count_containers(struct pod_reader *reader, const json_t *spec, struc
     return 0;
 }
 
-static int count_overhead(const json_t *spec, const struct load *load, struct sums *running, struct error *err)
+static bool has_sum(const struct sums *sums, const char *name)
+{
+    for (size_t i = 0; i < sums->n; i++)
+        if (text_is(sums->items[i].name, name))
+            return true;
+    return false;
+}
+
+/* What is not limited is not limited by the overhead either. */
+static int count_overhead(const json_t *spec, const struct load *load, bool only_limits, struct sums *running,
+                          struct error *err)
 {
     struct sums overhead = {.arena = load->arena}, whole = {.arena = load->arena};
     const json_t *map, *value;
     const char *name;
 
-    if (read_requests(spec, load, &whole, err) < 0 || read_object(spec, "overhead", &map, err) < 0)
+    if (read_amounts(spec, load, only_limits, &whole, err) < 0 || read_object(spec, "overhead", &map, err) < 0)
         return -1;
     for (size_t i = 0; i < whole.n; i++)
         sum_of(running, whole.items[i].name)->amount = whole.items[i].amount;
     json_object_foreach((json_t *)map, name, value)
     {
+        if (only_limits && !has_sum(running, name))
+            continue;
         if (read_quantity(value, load->arena, &sum_of(&overhead, load_symbol(load, name))->amount, err) < 0)
             return error_in(err, "overhead.%s", name);
     }
@@ -205,6 +220,17 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct resource_amount *)a)->name, ((const struct resource_amount *)b)->name);
 }
 
+/* What all containers together take, or may take, at the largest moment. */
+static int count_pod(struct pod_reader *reader, const json_t *spec, struct sums *out, struct error *err)
+{
+    if (!json_is_object(spec))
+        return error_set(err, ERR_INVALID, "must be an object");
+    if (count_containers(reader, spec, out, err) < 0 ||
+        count_overhead(spec, reader->load, reader->only_limits, out, err) < 0)
+        return -1;
+    return 0;
+}
+
 int pod_demand_parse(const json_t *spec, struct symbols *symbols, struct arena *arena, struct pod_demand *out,
                      struct error *err)
 {
@@ -213,12 +239,27 @@ int pod_demand_parse(const json_t *spec, struct symbols *symbols, struct arena *
     struct sums running = {.arena = arena};
 
     *out = (struct pod_demand){0};
-    if (!json_is_object(spec))
-        return error_set(err, ERR_INVALID, "must be an object");
-    if (count_containers(&reader, spec, &running, err) < 0 || count_overhead(spec, &load, &running, err) < 0)
+    if (count_pod(&reader, spec, &running, err) < 0)
         return -1;
     sum_of(&running, load_symbol(&load, "pods"))->amount = quantity_of_int(1);
     qsort(running.items, running.n, sizeof(*running.items), by_name);
     *out = (struct pod_demand){running.items, running.n, reader.ports, reader.n_ports};
+    return 0;
+}
+
+int pod_resources_each(const json_t *pod, bool only_limits, struct arena *arena,
+                       void (*each)(void *ctx, const char *resource, const struct quantity *amount), void *ctx,
+                       struct error *err)
+{
+    struct load load = {.arena = arena};
+    struct pod_reader reader = {.load = &load, .only_limits = only_limits};
+    struct sums sums = {.arena = arena};
+
+    if (count_pod(&reader, member(pod, "spec"), &sums, err) < 0)
+        return error_in(err, "spec");
+    if (sums.n)
+        qsort(sums.items, sums.n, sizeof(*sums.items), by_name);
+    for (size_t i = 0; i < sums.n; i++)
+        each(ctx, sums.items[i].name, &sums.items[i].amount);
     return 0;
 }

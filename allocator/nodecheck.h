@@ -50,6 +50,13 @@ struct pod_amounts {
 /* Read {"spec": v1 PodSpec}. Returns 0, or -1 with ERR_INVALID and the field of what cannot be read. */
 MUST_CHECK int pod_amounts_read(const json_t *pod, struct pod_amounts *out, struct error *err);
 
+/* Call `each` for every resource that {"spec": v1 PodSpec} requests, in the order of their names: as above, and with
+ * what only has a limit requested by it, as the API server writes it; or (only_limits) for every limit. Names and
+ * amounts live in `arena`. Returns 0, or -1 with ERR_INVALID and the field of what cannot be read. */
+MUST_CHECK int pod_resources_each(const json_t *pod, bool only_limits, struct arena *arena,
+                                  void (*each)(void *ctx, const char *resource, const struct quantity *amount),
+                                  void *ctx, struct error *err);
+
 /* An amount in the scheduler's unit: thousandths of "cpu", whole units rounded up of everything else; saturates. */
 int64_t scheduler_units(const char *resource, const struct quantity *amount);
 

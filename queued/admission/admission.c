@@ -2,7 +2,8 @@
  * other; the first gate that says no gives the reason. The last gate searches for devices: each whole-gang shape in the
  * user's order, on the snapshot in which everything admitted so far is taken. A placement that fits but costs more
  * quota than is left is searched for again without the devices whose quota is spent, so that a fallback on other
- * devices is found; what is charged is what the final placement really uses.
+ * devices is found; what is charged is what the final placement really uses. The quotas of the job's namespace are
+ * asked twice: before the search for what is sure by then, and with the placement for what it chose.
  *
  * A job that cannot start does not hold up those behind it: what they take now is theirs. (Reservations for the head of
  * a queue, backfill and preemption are further gates and steps; they have their place here.) */
@@ -14,6 +15,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/quantity.h"
 #include "queued/admission/charge.h"
+#include "queued/admission/needs.h"
 #include "queued/admission/order.h"
 #include "queued/admission/question.h"
 #include "queued/admission/quota.h"
@@ -34,6 +36,7 @@ struct round {
     struct tree tree;
     struct order order;
     const struct snapshot *snapshot; /* with everything admitted so far */
+    struct quantity **used;          /* per namespace quota and limit, likewise */
     size_t max_tries;
     bool *is_overdue;         /* per pending job: its try is kept for it */
     size_t n_tries_kept;      /* for those; the others share what is left */
@@ -249,11 +252,133 @@ static bool check_quota(struct round *round, size_t queue, struct attempt *attem
     return is_covered;
 }
 
+/* ---- quotas of the namespace ---- */
+
+static void namespaces_init(struct round *round)
+{
+    const struct plan_input *input = round->input;
+
+    round->used = arena_array(&round->plan->arena, struct quantity *, input->n_namespace_quotas);
+    for (size_t q = 0; q < input->n_namespace_quotas; q++) {
+        const struct namespace_quota *quota = &input->namespace_quotas[q];
+
+        round->used[q] = arena_array(&round->plan->arena, struct quantity, quota->n_limits);
+        for (size_t i = 0; i < quota->n_limits; i++)
+            round->used[q][i] = quota->limits[i].used;
+    }
+}
+
+/* The quotas of a namespace lie one after the other: the first, and how many. */
+static size_t namespace_find(const struct plan_input *input, const char *ns, size_t *out_n)
+{
+    size_t low = 0, high = input->n_namespace_quotas;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(input->namespace_quotas[middle].ns, ns) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (*out_n = 0; low + *out_n < input->n_namespace_quotas; ++*out_n)
+        if (strcmp(input->namespace_quotas[low + *out_n].ns, ns) != 0)
+            break;
+    return low;
+}
+
+static struct needs needs_of(const struct round *round, const struct gang_spec *question,
+                             const struct placement *placement)
+{
+    struct needs needs = {.arena = &round->plan->arena, .default_priority_class = round->input->default_priority_class};
+
+    needs_add_attempt(&needs, question, placement, round->input->has_pod_groups);
+    return needs;
+}
+
+static const char *quantity_text(struct arena *arena, const struct quantity *quantity)
+{
+    BUF words = {0};
+
+    quantity_format_to(quantity, &words);
+    return arena_strdup(arena, buf_str(&words));
+}
+
+static void refuse_namespace(struct round *round, struct attempt *attempt, const struct namespace_quota *quota,
+                             const struct quota_limit *limit, const struct quantity *needed)
+{
+    struct arena *arena = &round->plan->arena;
+    const struct quantity *used = &round->used[quota - round->input->namespace_quotas][limit - quota->limits];
+    bool is_beyond = quantity_cmp(needed, &limit->hard) > 0;
+
+    if (!attempt->quota_reason)
+        attempt->quota_reason =
+            arena_printf(arena, "ResourceQuota %s of namespace %s: needs %s of %s, %s of %s are in use%s", quota->name,
+                         quota->ns, quantity_text(arena, needed), limit->resource, quantity_text(arena, used),
+                         quantity_text(arena, &limit->hard), is_beyond ? "; it may never use that many" : "");
+    attempt->is_never = is_beyond;
+    attempt->may_start_later |= !is_beyond;
+}
+
+/* Whether the API server would let the attempt's objects be created, as far as is known: with a placement all of them.
+ * Else *out_resource is what there is too little of. */
+static bool check_namespace(struct round *round, struct attempt *attempt, const struct placement *placement,
+                            const char **out_resource)
+{
+    size_t n, first = namespace_find(round->input, attempt->question->ns, &n);
+    struct needs needs;
+
+    if (n == 0)
+        return true;
+    needs = needs_of(round, attempt->question, placement);
+    for (size_t q = first; q < first + n; q++) {
+        struct quantity needed;
+        const struct namespace_quota *quota = &round->input->namespace_quotas[q];
+        const struct quota_limit *limit = namespace_quota_exceeded(quota, round->used[q], &needs, &needed);
+
+        if (!limit)
+            continue;
+        refuse_namespace(round, attempt, quota, limit, &needed);
+        *out_resource = limit->resource;
+        return false;
+    }
+    return true;
+}
+
+static void namespace_use(struct round *round, const struct gang_spec *question, const struct placement *placement)
+{
+    size_t n, first = namespace_find(round->input, question->ns, &n);
+    struct needs needs;
+
+    if (n == 0)
+        return;
+    needs = needs_of(round, question, placement);
+    for (size_t q = first; q < first + n; q++)
+        namespace_quota_use(&round->input->namespace_quotas[q], round->used[q], &needs);
+}
+
+/* A placement whose alternatives cost too much of a class: search again without those. Returns whether any could be
+ * left out. */
+static bool leave_out(struct round *round, struct attempt *attempt, const char *resource)
+{
+    static const char suffix[] = ".deviceclass.resource.k8s.io/devices";
+    const char *end = strstr(resource, suffix);
+
+    if (!end || end[sizeof(suffix) - 1] != '\0')
+        return false;
+    if (!round->plan->changed)
+        round->plan->changed = json_array();
+    return question_without(attempt->question, attempt->result.placement,
+                            arena_strndup(&round->plan->arena, resource, (size_t)(end - resource)), &round->plan->arena,
+                            round->plan->changed);
+}
+
 /* Returns whether the shape, `steps` smaller than asked for, may start; then result and charges say how. */
 static bool try_size(struct round *round, const struct plan_job *job, size_t shape, size_t steps,
                      struct attempt *attempt)
 {
     struct arena *arena = &round->plan->arena;
+    const char *short_of;
     bool more = true;
 
     *attempt = (struct attempt){
@@ -266,13 +391,18 @@ static bool try_size(struct round *round, const struct plan_job *job, size_t sha
     attempt->question->workload = round->input->workload;
     attempt->question->is_brief = round->input->is_brief;
     attempt->question->excluded = attempt->excluded;
-    while (more) { /* ends: each time round excludes a device resource that the placement just used */
+    if (!check_namespace(round, attempt, NULL, &short_of))
+        return false;
+    while (more) { /* ends: each time round excludes a device resource or an alternative that the placement just used */
         search(round, attempt);
         if (attempt->result.verdict != GANG_FITS)
             return false;
         attempt->charges = charge_of(round->input, job->spec, shape, attempt->result.placement, arena);
-        if (check_quota(round, job->queue, attempt, &more))
+        if (!check_quota(round, job->queue, attempt, &more))
+            continue;
+        if (check_namespace(round, attempt, attempt->result.placement, &short_of))
             return true;
+        more = leave_out(round, attempt, short_of);
     }
     return false;
 }
@@ -349,6 +479,7 @@ static void admit(struct round *round, struct plan_outcome *outcome, size_t shap
     outcome->explanation = json_incref(attempt->result.explanation);
     round->plan->n_admitted++;
     tree_charge(&round->tree, job_of(round, outcome)->queue, attempt->charges);
+    namespace_use(round, outcome->question, outcome->placement);
     round->snapshot = snapshot_with(round->snapshot, outcome->placement);
     keep_snapshot(round->plan, round->snapshot);
     keep_result(round->plan, &attempt->result);
@@ -476,6 +607,7 @@ void admission_plan(const struct plan_input *input, struct plan *plan)
     round.failures = arena_array(&plan->arena, struct failure, round.n_slots);
     tree_init(&round.tree, input, &plan->arena);
     order_init(&round.order, &round.tree, &plan->arena);
+    namespaces_init(&round);
     keep_tries(&round);
     while ((job = order_next(&round.order)) != PLAN_ROOT) {
         struct plan_outcome *outcome = &plan->outcomes[plan->n_outcomes++];
@@ -496,6 +628,7 @@ void plan_release(struct plan *plan)
         gang_result_release(&plan->results[i]);
     for (size_t i = 0; i < plan->n_snapshots; i++)
         snapshot_unref(plan->snapshots[i]);
+    json_decref(plan->changed);
     free(plan->results);
     free(plan->snapshots);
     arena_release(&plan->arena);

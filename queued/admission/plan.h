@@ -16,6 +16,7 @@
 #include "allocator/base/arena.h"
 #include "allocator/gang.h"
 #include "allocator/snapshot.h"
+#include "queued/admission/namespace.h"
 #include "queued/manifest/job.h"
 
 #define PLAN_ROOT      SIZE_MAX
@@ -80,6 +81,10 @@ struct plan_input {
     size_t n_running;
     const struct plan_job *pending; /* in any order */
     size_t n_pending;
+    const struct namespace_quota *namespace_quotas; /* in the order of namespace_quota_cmp() */
+    size_t n_namespace_quotas;
+    const char *default_priority_class; /* that the cluster gives pods which name none, or NULL */
+    bool has_pod_groups;                /* an attempt creates a PodGroup */
     int64_t now_ms;
     bool makes_namespaces; /* the cluster makes a namespace when something is created in it */
     bool is_brief;         /* explanations without the search for what would make a gang fit: see gang_spec */
@@ -124,6 +129,7 @@ struct plan {
     size_t n_tries;
     struct gang_result *results; /* what the placements live in */
     size_t n_results;
+    json_t *changed; /* array: manifests that questions ask instead of the user's (question_without), or NULL */
     const struct snapshot **snapshots; /* each with one more placement in it */
     size_t n_snapshots;
 };

@@ -1,5 +1,7 @@
 #include "queued/admission/question.h"
 
+#include <string.h>
+
 #include "allocator/base/invariant.h"
 
 #include "allocator/base/banned.h"
@@ -118,4 +120,101 @@ void question_shrink(const struct job_shape *shape, size_t steps, struct arena *
     }
     INVARIANT(steps == 0);
     question->groups = groups;
+}
+
+/* ---- without alternatives ---- */
+
+static json_t *requests_of(const json_t *object)
+{
+    const json_t *spec = json_object_get(object, "spec"), *inner = json_object_get(spec, "spec");
+
+    return json_object_get(json_object_get(inner ? inner : spec, "devices"), "requests");
+}
+
+/* Where the alternative "request/name" stands in the claim, and that it is of the class and not the last; else NULL. */
+static json_t *alternatives_with(const json_t *object, const char *chosen, const char *device_class, size_t *out_at)
+{
+    const char *slash = strchr(chosen, '/');
+    const json_t *request;
+    size_t i, k;
+
+    json_array_foreach (requests_of(object), i, request) {
+        json_t *alternatives = json_object_get(request, "firstAvailable"), *alternative;
+        const char *name = json_string_value(json_object_get(request, "name"));
+
+        if (!slash || !name || strlen(name) != (size_t)(slash - chosen) ||
+            strncmp(name, chosen, (size_t)(slash - chosen)) != 0 || json_array_size(alternatives) < 2)
+            continue;
+        json_array_foreach (alternatives, k, alternative) {
+            const char *its = json_string_value(json_object_get(alternative, "name"));
+            const char *class = json_string_value(json_object_get(alternative, "deviceClassName"));
+
+            if (its && class && strcmp(its, slash + 1) == 0 && strcmp(class, device_class) == 0) {
+                *out_at = k;
+                return alternatives;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The claim without what was chosen of the class, in `keep`; the claim itself when there is nothing to leave out. */
+static const json_t *claim_without(const json_t *object, const struct allocation *allocation, const char *device_class,
+                                   json_t *keep)
+{
+    json_t *changed = NULL;
+
+    for (size_t i = 0; i < allocation->n_results; i++) {
+        size_t at;
+
+        if (!alternatives_with(changed ? changed : object, allocation->results[i].request, device_class, &at))
+            continue;
+        if (!changed) {
+            changed = json_deep_copy(object);
+            json_array_append_new(keep, changed);
+        }
+        json_array_remove(alternatives_with(changed, allocation->results[i].request, device_class, &at), at);
+    }
+    return changed ? changed : object;
+}
+
+/* All members of a group ask alike, so the first one whose choice counts decides for all. */
+static bool group_without(struct gang_group *group, size_t g, const struct placement *placement,
+                          const char *device_class, struct arena *arena, json_t *keep)
+{
+    struct gang_claim *claims = arena_array(arena, struct gang_claim, group->n_claims);
+    bool any = false;
+
+    if (group->n_claims)
+        memcpy(claims, group->claims, group->n_claims * sizeof(*claims));
+    for (size_t m = 0; m < placement->n_members; m++)
+        for (size_t c = 0; placement->members[m].group == g && c < group->n_claims; c++) {
+            if (claims[c].source != GANG_CLAIM_OWN || claims[c].object != group->claims[c].object)
+                continue;
+            claims[c].object =
+                claim_without(claims[c].object, &placement->members[m].claims[c].allocation, device_class, keep);
+            any |= claims[c].object != group->claims[c].object;
+        }
+    group->claims = claims;
+    return any;
+}
+
+bool question_without(struct gang_spec *question, const struct placement *placement, const char *device_class,
+                      struct arena *arena, json_t *keep)
+{
+    struct gang_group *groups = arena_array(arena, struct gang_group, question->n_groups);
+    const json_t **shared = arena_array(arena, const json_t *, question->n_shared);
+    bool any = false;
+
+    for (size_t g = 0; g < question->n_groups; g++) {
+        groups[g] = question->groups[g];
+        any |= group_without(&groups[g], g, placement, device_class, arena, keep);
+    }
+    for (size_t i = 0; i < question->n_shared; i++) {
+        shared[i] = claim_without(question->shared[i], &placement->shared[i], device_class, keep);
+        any |= shared[i] != question->shared[i];
+    }
+    question->groups = groups;
+    question->shared = shared;
+    return any;
 }

@@ -23,4 +23,10 @@ size_t shape_n_steps(const struct job_shape *shape);
 /* Take `steps` (at most shape_n_steps) away from the question of that shape; in `arena`. */
 void question_shrink(const struct job_shape *shape, size_t steps, struct arena *arena, struct gang_spec *question);
 
+/* Leave alternatives of firstAvailable out of the question: of each claim those that the placement chose and that name
+ * this device class. The last alternative of a request stays. Changed manifests are made in `keep`, an array that must
+ * live as long as the question. Returns whether any was left out. */
+bool question_without(struct gang_spec *question, const struct placement *placement, const char *device_class,
+                      struct arena *arena, json_t *keep);
+
 #endif
