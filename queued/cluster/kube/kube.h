@@ -14,6 +14,8 @@
 struct kube_options {
     struct http *http; /* borrowed */
     struct clock *clock;
+    const char *server; /* for describe(): where it is; borrowed, may be NULL */
+    int64_t stale_ms;   /* without a working watch for so long, the stream is lost; 0: 60,000 */
     /* May we write at this moment (lease_is_held)? NULL: always. A call that may not is answered ERR_UNAVAILABLE. */
     bool (*may_write)(void *ctx);
     void *ctx;

@@ -1,0 +1,540 @@
+/* One call of the port is one request, or a row of them: reading a claim, holding it, writing its allocation. `send`
+ * gives the next request, `answered` looks at what came back and either ends the call or makes it go on.
+ *
+ * What the server did not carry out (it is away, too busy, or asks to come back) is tried again here, a few times and
+ * later each time, whatever it was. What may have been carried out is not: the caller must look first. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/base/mem.h"
+#include "queued/cluster/kube/convert.h"
+#include "queued/cluster/kube/kube_internal.h"
+#include "queued/cluster/kube/status.h"
+#include "queued/cluster/kube/text.h"
+
+#include "allocator/base/banned.h"
+
+#define FINALIZER "resource.kubernetes.io/delete-protection"
+
+enum {
+    TIMEOUT_MS = 30000,
+    TRIES_MAX = 4,
+    RETRY_MS = 250,
+    RETRY_MAX_MS = 4000,
+    RETRY_AFTER_MAX_MS = 10000, /* a server that asks for more gets its answer to the caller, who waits longer */
+    ROUNDS_MAX = 4,             /* of reading again what others have changed meanwhile */
+    LOG_BYTES_MAX = 4 << 20,
+};
+
+enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_UNGATE, VERB_ALLOCATE, VERB_LOGS };
+
+struct call {
+    struct kube *kube;
+    struct call *prev, *next;
+    enum verb verb;
+    cluster_done *done;
+    void *ctx;
+
+    const char *method, *content_type; /* of the request that is sent now, as path and body are */
+    char *path, *body;
+    struct http_call *sent;
+    struct clock_timer *timer; /* for the next try, or to answer later */
+    int tries;                 /* of this request */
+    int rounds;                /* of VERB_ALLOCATE: begun from reading */
+    int step;                  /* of a row of requests */
+    bool is_uid_given;         /* VERB_REMOVE */
+    char *target;              /* path of the object that a row of requests is about */
+    json_t *allocation;        /* VERB_ALLOCATE: what is to be written */
+    size_t tail_lines;         /* VERB_LOGS */
+    struct error refusal;      /* what is answered when the timer fires; code ERR_NONE: send then */
+};
+
+/* Steps of the rows. */
+enum { ALLOCATE_READ, ALLOCATE_HOLD, ALLOCATE_WRITE };
+enum { LOGS_POD, LOGS_TEXT };
+
+static void send(struct call *call);
+
+/* ---- the life of a call ---- */
+
+static void call_free(struct call *call)
+{
+    *(call->prev ? &call->prev->next : &call->kube->calls) = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+    if (call->sent)
+        http_cancel(call->sent);
+    clock_timer_free(call->timer);
+    json_decref(call->allocation);
+    free(call->path);
+    free(call->body);
+    free(call->target);
+    free(call);
+}
+
+static void finish(struct call *call, const struct error *err, const json_t *object)
+{
+    cluster_done *done = call->done;
+    void *ctx = call->ctx;
+
+    call->sent = NULL; /* it has been answered */
+    call_free(call);
+    done(ctx, err, object);
+}
+
+static void fire(void *ctx)
+{
+    struct call *call = ctx;
+    struct error refusal = call->refusal;
+
+    if (refusal.code)
+        finish(call, &refusal, NULL);
+    else
+        send(call);
+}
+
+static void fire_in(struct call *call, int64_t ms)
+{
+    clock_timer_set(call->timer, clock_now_ms(call->kube->options.clock) + ms);
+}
+
+static void refuse(struct call *call, const struct error *err)
+{
+    call->refusal = *err;
+    fire_in(call, 0);
+}
+
+static struct call *call_new(struct cluster *port, enum verb verb, cluster_done *done, void *ctx)
+{
+    struct kube *kube = kube_of(port);
+    struct call *call = mem_new(struct call);
+
+    call->kube = kube;
+    call->verb = verb;
+    call->done = done;
+    call->ctx = ctx;
+    call->timer = clock_timer_new(kube->options.clock, fire, call);
+    call->next = kube->calls;
+    if (call->next)
+        call->next->prev = call;
+    kube->calls = call;
+    return call;
+}
+
+void kube_calls_free(struct kube *kube)
+{
+    while (kube->calls)
+        call_free(kube->calls);
+}
+
+/* ---- paths ---- */
+
+/* The path of a kind's collection or of one object, in the version that the server has. */
+static int path_of(const struct kube *kube, const char *kind_name, const char *ns, const char *name, struct buf *out,
+                   struct error *err)
+{
+    const struct kind *kind = kind_find(kind_name ? kind_name : "");
+    const char *version;
+
+    if (!kind)
+        return error_field(err, "kind", "\"%.63s\" is no kind that we know", kind_name ? kind_name : "");
+    if (!kube->found)
+        return error_set(err, ERR_UNAVAILABLE, "the API server has not been reached yet");
+    version = discovery_version_of(kube->found, kind);
+    if (!version)
+        return error_set(err, ERR_NOT_FOUND, "the API server does not serve %s", kind->plural);
+    kind_path(kind, version, kind->is_namespaced ? ns : NULL, name, out);
+    return 0;
+}
+
+static int set_target(struct call *call, const char *kind, const char *ns, const char *name)
+{
+    struct error err = {0};
+    BUF path = {0};
+
+    if (path_of(call->kube, kind, ns, name, &path, &err) < 0) {
+        refuse(call, &err);
+        return -1;
+    }
+    call->target = buf_take(&path);
+    return 0;
+}
+
+/* ---- what comes back ---- */
+
+static bool is_write(const struct call *call)
+{
+    return strcmp(call->method, "GET") != 0;
+}
+
+/* The next request of a call. `path` and `body` are taken over; body may be NULL. */
+static void request(struct call *call, const char *method, char *path, const char *content_type, char *body)
+{
+    free(call->path);
+    free(call->body);
+    call->method = method;
+    call->path = path;
+    call->content_type = content_type;
+    call->body = body;
+    call->tries = 0;
+    send(call);
+}
+
+static void put(struct call *call, const char *suffix, const json_t *object)
+{
+    BUF path = {0};
+
+    buf_addf(&path, "%s%s", call->target, suffix);
+    request(call, "PUT", buf_take(&path), NULL, json_dumps(object, JSON_COMPACT));
+}
+
+static void on_object(struct call *call, const json_t *object)
+{
+    finish(call, NULL, object);
+}
+
+static void on_removed(struct call *call, const json_t *object)
+{
+    (void)object;
+    finish(call, NULL, NULL);
+}
+
+/* ---- bind mode ---- */
+
+static const char *const result_keys[] = {"request", "driver", "pool", "device", "shareID"};
+
+static bool is_same_result(const json_t *a, const json_t *b)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(result_keys); i++) {
+        const json_t *left = json_object_get(a, result_keys[i]), *right = json_object_get(b, result_keys[i]);
+
+        if ((left || right) && !json_equal(left, right))
+            return false;
+    }
+    return true;
+}
+
+/* Order is not compared: some writers sort. */
+static bool is_same_allocation(const json_t *a, const json_t *b)
+{
+    const json_t *left = json_object_get(json_object_get(a, "devices"), "results");
+    const json_t *right = json_object_get(json_object_get(b, "devices"), "results");
+    size_t i, k, n_found = 0;
+    json_t *result;
+
+    json_array_foreach (left, i, result)
+        for (k = 0; k < json_array_size(right); k++)
+            if (is_same_result(result, json_array_get(right, k))) {
+                n_found++;
+                break;
+            }
+    return json_array_size(left) == json_array_size(right) && n_found == json_array_size(left);
+}
+
+static json_t *child(json_t *object, const char *key, json_t *(*make)(void))
+{
+    json_t *value = json_object_get(object, key);
+
+    if (!value) {
+        value = make();
+        json_object_set_new(object, key, value);
+    }
+    return value;
+}
+
+/* Whoever allocates puts the finalizer on, in an update of its own: the status cannot carry it. */
+static bool add_finalizer(json_t *claim)
+{
+    json_t *finalizers = child(json_object_get(claim, "metadata"), "finalizers", json_array), *one;
+    size_t i;
+
+    json_array_foreach (finalizers, i, one)
+        if (json_is_string(one) && strcmp(json_string_value(one), FINALIZER) == 0)
+            return false;
+    json_array_append_new(finalizers, json_string(FINALIZER));
+    return true;
+}
+
+/* kube-scheduler compares the claim that it assumed with what it writes: without the timestamp its write is refused. */
+static void add_allocation(const struct call *call, json_t *claim)
+{
+    json_t *allocation = json_deep_copy(call->allocation);
+    char when[KUBE_TIME_SIZE];
+
+    kube_time_format(clock_now_ms(call->kube->options.clock), when);
+    if (!json_object_get(allocation, "allocationTimestamp"))
+        json_object_set_new(allocation, "allocationTimestamp", json_string(when));
+    json_object_set_new(child(claim, "status", json_object), "allocation", allocation);
+}
+
+static void allocate_go_on(struct call *call, const json_t *claim)
+{
+    const json_t *metadata = json_object_get(claim, "metadata");
+    const json_t *allocated = json_object_get(json_object_get(claim, "status"), "allocation");
+    struct error err = {0};
+    json_t *copy;
+
+    if (json_object_get(metadata, "deletionTimestamp"))
+        error_set(&err, ERR_CONFLICT, "the claim is being deleted");
+    else if (allocated && !is_same_allocation(allocated, call->allocation))
+        error_set(&err, ERR_CONFLICT, "the claim is allocated otherwise");
+    else if (!json_is_object(metadata))
+        error_set(&err, ERR_REMOTE, "the API server answered with something that is no claim");
+    if (err.code || allocated) {
+        finish(call, err.code ? &err : NULL, err.code ? NULL : claim);
+        return;
+    }
+    copy = json_deep_copy(claim);
+    if (add_finalizer(copy)) {
+        call->step = ALLOCATE_HOLD;
+        put(call, "", copy);
+    } else {
+        call->step = ALLOCATE_WRITE;
+        add_allocation(call, copy);
+        put(call, "/status", copy);
+    }
+    json_decref(copy);
+}
+
+static void allocate_begin(struct call *call)
+{
+    call->rounds++;
+    call->step = ALLOCATE_READ;
+    request(call, "GET", mem_strdup(call->target), NULL, NULL);
+}
+
+static void on_claim(struct call *call, const json_t *claim)
+{
+    if (call->step == ALLOCATE_WRITE)
+        finish(call, NULL, claim);
+    else
+        allocate_go_on(call, claim); /* read, or held: both give the claim as it is now */
+}
+
+/* ---- logs ---- */
+
+/* The container that kubectl would take. */
+static const char *container_of(const json_t *pod)
+{
+    const json_t *annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
+    const char *chosen = json_string_value(json_object_get(annotations, "kubectl.kubernetes.io/default-container"));
+    const json_t *containers = json_object_get(json_object_get(pod, "spec"), "containers"), *one;
+    const char *first = json_string_value(json_object_get(json_array_get(containers, 0), "name"));
+    size_t i;
+
+    json_array_foreach (containers, i, one) {
+        const char *name = json_string_value(json_object_get(one, "name"));
+
+        if (chosen && name && strcmp(name, chosen) == 0)
+            return chosen;
+    }
+    return first;
+}
+
+static void on_pod(struct call *call, const json_t *pod)
+{
+    const char *container = container_of(pod);
+    BUF path = {0};
+
+    buf_addf(&path, "%s/log?tailLines=%zu&limitBytes=%d", call->target, call->tail_lines, LOG_BYTES_MAX);
+    if (container) {
+        buf_adds(&path, "&container=");
+        kube_escape(container, &path);
+    }
+    call->step = LOGS_TEXT;
+    request(call, "GET", buf_take(&path), NULL, NULL);
+}
+
+static void end_with_text(struct call *call, const struct http_answer *answer)
+{
+    json_t *text = kube_text((struct str){answer->body, answer->len});
+
+    finish(call, NULL, text);
+    json_decref(text);
+}
+
+/* ---- answers ---- */
+
+static const struct {
+    const char *goal;
+    void (*succeeded)(struct call *call, const json_t *object);
+} verbs[] = {
+    [VERB_CREATE] = {"create", on_object},    [VERB_GET] = {"get", on_object},
+    [VERB_REMOVE] = {"delete", on_removed},   [VERB_UNGATE] = {"ungate", on_object},
+    [VERB_ALLOCATE] = {"allocate", on_claim}, [VERB_LOGS] = {"logs", on_pod},
+};
+
+/* Wait and try again, if that is to be. */
+static bool tries_again(struct call *call, const struct http_answer *answer, const struct error *err)
+{
+    int64_t ms = answer->retry_after_ms;
+
+    if (err->code != ERR_UNAVAILABLE || ++call->tries >= TRIES_MAX || ms > RETRY_AFTER_MAX_MS ||
+        call->verb == VERB_LOGS)
+        return false;
+    if (ms < 0)
+        ms = kube_backoff_ms(&call->kube->rng, call->tries, RETRY_MS, RETRY_MAX_MS);
+    else
+        ms += (int64_t)rng_below(&call->kube->rng, RETRY_MS); /* all of us were told the same */
+    fire_in(call, ms);
+    return true;
+}
+
+/* Refusals that are what was wanted, or begin a row anew. */
+static bool is_excused(struct call *call, const struct http_answer *answer)
+{
+    if (call->verb == VERB_REMOVE && (answer->status == 404 || (answer->status == 409 && call->is_uid_given &&
+                                                                strstr(answer->body, "UID in precondition")))) {
+        finish(call, NULL, NULL); /* it is gone; what has its name now is another */
+        return true;
+    }
+    if (call->verb == VERB_ALLOCATE && answer->status == 409 && call->rounds < ROUNDS_MAX) {
+        allocate_begin(call);
+        return true;
+    }
+    return false;
+}
+
+static void on_refused(struct call *call, const struct http_answer *answer, struct error *err)
+{
+    if (answer->status == 0 && answer->may_be_done && is_write(call))
+        err->code = ERR_TIMEOUT;
+    if (call->verb == VERB_LOGS && call->step == LOGS_TEXT && answer->status == 400)
+        err->code = ERR_UNAVAILABLE; /* "container is waiting to start" */
+    if (is_excused(call, answer) || tries_again(call, answer, err))
+        return;
+    finish(call, err, NULL);
+}
+
+static void on_answer(void *ctx, const struct http_answer *answer)
+{
+    struct call *call = ctx;
+    struct error err = {0};
+    json_t *object;
+
+    call->sent = NULL;
+    if (answer->status == 0)
+        err = answer->err;
+    if (answer->status == 0 || status_check(answer, is_write(call), &err) < 0) {
+        on_refused(call, answer, &err);
+        return;
+    }
+    if (call->verb == VERB_LOGS && call->step == LOGS_TEXT) {
+        end_with_text(call, answer);
+        return;
+    }
+    object = json_loadb(answer->body, answer->len, 0, NULL);
+    if (object) {
+        verbs[call->verb].succeeded(call, object);
+    } else {
+        error_set(&err, ERR_REMOTE, "%s: the API server's answer is no JSON", verbs[call->verb].goal);
+        finish(call, &err, NULL);
+    }
+    json_decref(object);
+}
+
+static bool may_write(const struct kube *kube)
+{
+    return !kube->options.may_write || kube->options.may_write(kube->options.ctx);
+}
+
+static void send(struct call *call)
+{
+    struct error err = {0};
+
+    if (is_write(call) && !may_write(call->kube)) {
+        error_set(&err, ERR_UNAVAILABLE, "this server does not lead at the moment");
+        refuse(call, &err);
+        return;
+    }
+    call->sent = http_send(call->kube->options.http, &(struct http_request){
+                                                         .method = call->method,
+                                                         .path = call->path,
+                                                         .content_type = call->content_type,
+                                                         .body = call->body,
+                                                         .len = call->body ? strlen(call->body) : 0,
+                                                         .timeout_ms = TIMEOUT_MS,
+                                                         .done = on_answer,
+                                                         .ctx = call,
+                                                     });
+}
+
+/* ---- the operations ---- */
+
+/* Objects of resource.k8s.io go in the version that the server has, all others as they are written. */
+static json_t *in_served_version(const struct kube *kube, const json_t *object)
+{
+    const struct kind *kind = kind_find(json_string_value(json_object_get(object, "kind")));
+
+    if (strcmp(kind->group, "resource.k8s.io") != 0)
+        return json_incref((json_t *)(uintptr_t)object);
+    return convert_resource(object, discovery_version_of(kube->found, kind));
+}
+
+void kube_create(struct cluster *port, const json_t *object, cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_CREATE, done, ctx);
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    const char *ns = json_string_value(json_object_get(json_object_get(object, "metadata"), "namespace"));
+    json_t *body;
+
+    if (set_target(call, kind, ns, NULL) < 0)
+        return;
+    body = in_served_version(call->kube, object);
+    request(call, "POST", mem_strdup(call->target), NULL, json_dumps(body, JSON_COMPACT));
+    json_decref(body);
+}
+
+void kube_get(struct cluster *port, const char *kind, const char *ns, const char *name, cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_GET, done, ctx);
+
+    if (set_target(call, kind, ns, name) == 0)
+        request(call, "GET", mem_strdup(call->target), NULL, NULL);
+}
+
+void kube_remove(struct cluster *port, const char *kind, const char *ns, const char *name, const char *uid,
+                 cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_REMOVE, done, ctx);
+    json_t *options;
+
+    if (set_target(call, kind, ns, name) < 0)
+        return;
+    call->is_uid_given = uid != NULL;
+    options =
+        json_pack("{s:s, s:s, s:s}", "kind", "DeleteOptions", "apiVersion", "v1", "propagationPolicy", "Foreground");
+    if (uid)
+        json_object_set_new(options, "preconditions", json_pack("{s:s}", "uid", uid));
+    request(call, "DELETE", mem_strdup(call->target), NULL, json_dumps(options, JSON_COMPACT));
+    json_decref(options);
+}
+
+void kube_ungate(struct cluster *port, const char *ns, const char *pod, cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_UNGATE, done, ctx);
+
+    if (set_target(call, "Pod", ns, pod) == 0)
+        request(call, "PATCH", mem_strdup(call->target), "application/merge-patch+json",
+                mem_strdup("{\"spec\":{\"schedulingGates\":null}}"));
+}
+
+void kube_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
+                   cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_ALLOCATE, done, ctx);
+
+    call->allocation = json_deep_copy(allocation);
+    if (set_target(call, "ResourceClaim", ns, claim) == 0)
+        allocate_begin(call);
+}
+
+void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_LOGS, done, ctx);
+
+    call->tail_lines = tail_lines;
+    if (set_target(call, "Pod", ns, pod) == 0)
+        request(call, "GET", mem_strdup(call->target), NULL, NULL);
+}
