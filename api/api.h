@@ -17,7 +17,7 @@ struct event_base;
 
 struct api_options {
     struct event_base *base;
-    struct core *core;   /* borrowed */
+    struct core *core;   /* borrowed; NULL: on standby until api_lead() */
     struct clock *clock; /* borrowed */
     size_t max_body_bytes, max_connections;
     int64_t request_timeout_ms;
@@ -28,6 +28,11 @@ struct api_options {
 };
 
 struct api *api_new(const struct api_options *options);
+
+/* On standby, while another server leads, everything but /healthz is answered 503 with these words (copied). */
+void api_standby(struct api *api, const char *reason);
+/* The end of standby: from now on this core answers. Once. */
+void api_lead(struct api *api, struct core *core);
 
 /* See server_listen_tcp and server_listen_unix. */
 MUST_CHECK int api_listen_tcp(struct api *api, const char *listen, int *out_port, struct error *err);

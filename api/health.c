@@ -29,6 +29,7 @@ void handle_version(struct request *request)
     json_t *status = core_status(request->api->core);
     json_t *cluster = json_object_get(status, "cluster");
 
+    json_object_del(cluster, "server"); /* anybody may ask for versions */
     request_result(request, json_pack("{s:s, s:O?}", "version", QUEUED_VERSION, "cluster", cluster), NULL);
     json_decref(status);
 }

@@ -22,7 +22,8 @@ struct waiter;
 
 struct api {
     struct api_options options;
-    struct core *core;
+    struct core *core; /* NULL: on standby */
+    char *standby;     /* why, or NULL */
     struct server *server;
     struct auth_failures failures;
     struct core_watch *watch;

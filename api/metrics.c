@@ -29,6 +29,13 @@ static const struct metric {
     {"pending", "queued_queue_pending_jobs", "queue", "gauge", "Jobs that wait, by queue."},
     {"running", "queued_queue_running_jobs", "queue", "gauge", "Jobs that hold devices, by queue."},
     {"devices", "queued_devices", "state", "gauge", "Devices by state."},
+    {"clusterRequests", "queued_cluster_requests_total", NULL, "counter", "Requests to the API server."},
+    {"clusterRequestFailures", "queued_cluster_request_failures_total", NULL, "counter",
+     "Requests to the API server that got no answer."},
+    {"clusterLists", "queued_cluster_lists_total", NULL, "counter", "Listings begun, one kind each."},
+    {"clusterWatches", "queued_cluster_watches_total", NULL, "counter", "Watches begun, one kind each."},
+    {"clusterWatchFailures", "queued_cluster_watch_failures_total", NULL, "counter",
+     "Listings and watches that broke off."},
 };
 
 /* Label values escape backslash, quote and line end. */

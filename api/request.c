@@ -10,6 +10,7 @@
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
 #include "api/body.h"
+#include "api/handlers.h"
 #include "api/internal.h"
 #include "api/problem.h"
 #include "queued/clock.h"
@@ -174,8 +175,7 @@ static json_t *with_lines(const struct request *request, const json_t *problems)
     json_t *copy = json_deep_copy(problems), *problem;
     size_t i;
 
-    json_array_foreach(copy, i, problem)
-    {
+    json_array_foreach (copy, i, problem) {
         const char *field = json_string_value(json_object_get(problem, "field"));
         json_int_t document = json_integer_value(json_object_get(problem, "document"));
 
@@ -339,9 +339,24 @@ static int route_and_authorize(struct request *request, struct error *err)
     return 405;
 }
 
+/* Without a core there is nobody to know a token, and nothing to tell but that this process is alive. */
+static int stand_by(struct request *request, struct error *err)
+{
+    const struct http_head *head = exchange_head(request->exchange);
+    const char *reason = request->api->standby;
+    BUF allowed = {0};
+
+    if (uri_parse(head->target, &request->arena, &request->uri, err) < 0)
+        return problem_status(err->code);
+    request->route = route_find(head->method, &request->uri, request->args, &allowed);
+    if (request->route && request->route->handle == handle_healthz)
+        return 0;
+    return refuse(err, 503, ERR_UNAVAILABLE, reason ? reason : "this server is on standby");
+}
+
 static int prepare(struct request *request, struct error *err)
 {
-    int status = route_and_authorize(request, err);
+    int status = (request->api->core ? route_and_authorize : stand_by)(request, err);
 
     if (status != 0)
         return status;
@@ -435,8 +450,23 @@ struct api *api_new(const struct api_options *options)
                                                                      .ctx = api});
     api->changed = evtimer_new(options->base, on_changed, api);
     INVARIANT(api->changed);
-    api->watch = core_watch_new(api->core, on_core_changed, api);
+    if (api->core)
+        api->watch = core_watch_new(api->core, on_core_changed, api);
     return api;
+}
+
+void api_standby(struct api *api, const char *reason)
+{
+    free(api->standby);
+    api->standby = mem_strdup(reason);
+}
+
+void api_lead(struct api *api, struct core *core)
+{
+    INVARIANT(!api->core && core);
+    api->core = core;
+    if (!api->is_stopping)
+        api->watch = core_watch_new(core, on_core_changed, api);
 }
 
 int api_listen_tcp(struct api *api, const char *listen, int *out_port, struct error *err)
@@ -472,5 +502,6 @@ void api_free(struct api *api)
     api_stop(api);
     server_free(api->server);
     event_free(api->changed);
+    free(api->standby);
     free(api);
 }

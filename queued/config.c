@@ -24,6 +24,7 @@ struct choice {
 
 static const struct choice clocks[] = {{"real", CONFIG_CLOCK_REAL}, {"virtual", CONFIG_CLOCK_VIRTUAL}, {NULL, 0}};
 static const struct choice levels[] = {{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}, {NULL, 0}};
+static const struct choice booleans[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
 static const struct choice formats[] = {{"text", 0}, {"json", 1}, {NULL, 0}};
 
 #define SECOND INT64_C(1000)
@@ -45,6 +46,17 @@ static const struct key {
 } keys[] = {
     {"embedded", TEXT, AT(embedded), "", 0, 4096, NULL, "DIR",
      "manage a cluster made of the manifests in this folder or file, in place of Kubernetes"},
+    {"kubeconfig", TEXT, AT(kubeconfig), "", 0, 4096, NULL, "FILE",
+     "manage the cluster of this kubeconfig; KUBECONFIG of the environment is not looked at"},
+    {"context", TEXT, AT(context), "", 0, 253, NULL, "NAME", "context of the kubeconfig; empty: its current one"},
+    {"in-cluster", CHOICE, AT(in_cluster), "false", 0, 0, booleans, NULL,
+     "manage the cluster that this process runs in, with the service account of its pod; what is done anyway in a pod "
+     "when neither embedded nor kubeconfig is given"},
+    {"lease", TEXT, AT(lease), "", 0, 507, NULL, "NAMESPACE/NAME",
+     "Lease by which one server at a time leads; empty: queued in the namespace of the context or the pod; none: no "
+     "lease, for whoever is sure that there is one server"},
+    {"lease-duration", DURATION, AT(lease_duration_ms), "10s", 2 * SECOND, 5 * MINUTE, NULL, "TIME",
+     "how long a server that leads must be silent until another takes over"},
     {"state", TEXT, AT(state), "", 1, 4096, NULL, "DIR",
      "folder for the database and what else must survive; created with mode 0700"},
     {"listen", TEXT, AT(listen), "127.0.0.1:7676", 0, 300, NULL, "ADDRESS:PORT",
@@ -511,7 +523,8 @@ int config_load(struct config *config, int argc, char *const *argv, char *const 
 void config_help_to(struct buf *out)
 {
     buf_adds(out, "queued: a batch job queue for Kubernetes accelerators\n\n"
-                  "usage: queued --embedded DIR --state DIR [--KEY VALUE ...]\n\n");
+                  "usage: queued --kubeconfig FILE --state DIR [--KEY VALUE ...]\n"
+                  "       queued --embedded DIR --state DIR [--KEY VALUE ...]\n\n");
     for (size_t i = 0; i < ARRAY_SIZE(action_flags); i++)
         buf_addf(out, "  --%s\n        %s\n", action_flags[i].name, action_flags[i].help);
     buf_adds(out, "  --config FILE\n        read lines of the form: key = value\n");

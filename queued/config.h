@@ -14,7 +14,12 @@
 #include "allocator/base/str.h"
 
 struct config {
-    char *embedded; /* folder or file of manifests, or "" */
+    char *embedded;   /* folder or file of manifests, or "" */
+    char *kubeconfig; /* file, or "" */
+    char *context;    /* of the kubeconfig; "" is its current one */
+    int64_t in_cluster;
+    char *lease; /* "NAMESPACE/NAME", "NAME", "none", or "" for "queued" in the namespace of the context or pod */
+    int64_t lease_duration_ms;
     char *state;
     char *listen; /* "ADDRESS:PORT", or "" for no TCP */
     char *socket; /* path; "" is queued.sock in the state folder, "none" is no socket */

@@ -141,14 +141,18 @@ json_t *core_status(struct core *core)
                          : core->cluster_lost.code ? core->cluster_lost.text
                          : !core->is_synced        ? "the cluster has not been read yet"
                                                    : "";
-    json_t *status = json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0',
-                               "reason", reason, "cluster", core->options.cluster->ops->describe(core->options.cluster),
-                               "jobs", counts(core), "drift", (json_int_t)lifecycle_n_drift(core->lifecycle),
-                               "launches", (json_int_t)lifecycle_n_launches(core->lifecycle), "launchFailures",
-                               (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "foreignObjects",
-                               (json_int_t)json_object_size(core->foreign), "plannerRounds", (json_int_t)core->n_plans,
-                               "plannerSeconds", (double)core->last_plan_us / 1e6);
+    json_t *cluster = core->options.cluster->ops->describe(core->options.cluster);
+    json_t *status =
+        json_pack("{s:b, s:s, s:O, s:o, s:I, s:I, s:I, s:I, s:I, s:f}", "ready", reason[0] == '\0', "reason", reason,
+                  "cluster", cluster, "jobs", counts(core), "drift", (json_int_t)lifecycle_n_drift(core->lifecycle),
+                  "launches", (json_int_t)lifecycle_n_launches(core->lifecycle), "launchFailures",
+                  (json_int_t)lifecycle_n_launch_failures(core->lifecycle), "foreignObjects",
+                  (json_int_t)json_object_size(core->foreign), "plannerRounds", (json_int_t)core->n_plans,
+                  "plannerSeconds", (double)core->last_plan_us / 1e6);
 
     add_cache(core, status);
+    json_object_update_missing(status, json_object_get(cluster, "measured"));
+    json_object_del(cluster, "measured");
+    json_decref(cluster);
     return status;
 }

@@ -67,6 +67,8 @@ struct cluster_ops {
      *   "version"          "1.37"; absent until a stream began
      *   "features"         changes to what that version has, as features_change() reads them, or absent
      *   "podGroup"         apiVersion in which PodGroup is served, or absent
+     *   "server"           where it is, or absent
+     *   "measured"         numbers about the connection, or absent
      *   "makesNamespaces"  true where any namespace can be created in, because the cluster makes it then */
     json_t *(*describe)(struct cluster *cluster);
     void (*free)(struct cluster *cluster);

@@ -64,7 +64,7 @@ struct fixture *fixture_new(const struct fixture_options *options)
     fixture->core = fake_core_new();
     fixture->api = api_new(&(struct api_options){
         .base = fixture->base,
-        .core = fixture->core,
+        .core = o->on_standby ? NULL : fixture->core,
         .clock = fixture->clock,
         .max_body_bytes = o->max_body_bytes ? o->max_body_bytes : 65536,
         .max_connections = o->max_connections ? o->max_connections : 16,

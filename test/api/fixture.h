@@ -23,6 +23,7 @@ struct fixture_options {
     size_t max_body_bytes, max_connections; /* 0: 64 KiB, 16 */
     int64_t timeout_ms;                     /* 0: 30 s */
     bool without_machine;                   /* no virtual clock, no embedded cluster */
+    bool on_standby;                        /* without a core until api_lead(api, core) */
 };
 
 struct fixture *fixture_new(const struct fixture_options *options); /* NULL: defaults */

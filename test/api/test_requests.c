@@ -401,6 +401,41 @@ static void test_requests__openapi_describes_every_route(void **state)
     fixture_free(fixture);
 }
 
+static void check_standby(struct fixture *fixture, const char *token, const char *path, int status, const char *detail)
+{
+    struct answer answer = ask(fixture, token, "GET", path, NULL, NULL);
+
+    assert_int_equal(answer.status, status);
+    assert_string_equal(answer_member(&answer, "detail"), detail);
+    answer_release(&answer);
+}
+
+static void test_requests__standby_answers_health_alone(void **state)
+{
+    struct fixture *fixture = fixture_new(&(struct fixture_options){.on_standby = true});
+
+    (void)state;
+    check_standby(fixture, "admin", "/v1/jobs", 503, "this server is on standby");
+    api_standby(fixture->api, "another server leads: a");
+    check_standby(fixture, NULL, "/healthz", 200, "");
+    check_standby(fixture, "admin", "/readyz", 503, "another server leads: a");
+    check_standby(fixture, "nobody", "/v1/jobs", 503, "another server leads: a");
+    check_standby(fixture, "admin", "/metrics", 503, "another server leads: a");
+    check_standby(fixture, NULL, "/no/such/path", 503, "another server leads: a");
+    fixture_free(fixture);
+}
+
+static void test_requests__the_core_answers_when_it_leads(void **state)
+{
+    struct fixture *fixture = fixture_new(&(struct fixture_options){.on_standby = true});
+
+    (void)state;
+    api_standby(fixture->api, "another server leads: a");
+    api_lead(fixture->api, fixture->core);
+    check_standby(fixture, "admin", "/v1/jobs", 200, "");
+    fixture_free(fixture);
+}
+
 /* The room's README lists every route as "METHOD /path". */
 static void test_requests__readme_lists_every_route(void **state)
 {
@@ -437,6 +472,8 @@ int main(void)
         cmocka_unit_test(test_requests__metrics_are_text),
         cmocka_unit_test(test_requests__readme_lists_every_route),
         cmocka_unit_test(test_requests__openapi_describes_every_route),
+        cmocka_unit_test(test_requests__standby_answers_health_alone),
+        cmocka_unit_test(test_requests__the_core_answers_when_it_leads),
     };
     int failed = RUN_TABLE(test_requests__answer, request_cases);
 
