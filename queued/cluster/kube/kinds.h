@@ -30,6 +30,10 @@ struct source {
 };
 
 const struct kind *kind_find(const char *name); /* NULL when unknown */
+/* All of them, in a fixed order. */
+size_t kind_count(void);
+const struct kind *kind_at(size_t i);
+
 extern const struct source kube_sources[];
 extern const size_t n_kube_sources;
 
@@ -38,8 +42,12 @@ extern const size_t n_kube_sources;
  * cluster scope. Names are escaped. */
 void kind_path(const struct kind *kind, const char *version, const char *ns, const char *name, struct buf *out);
 
+/* `text` as a part of a path or a query: all but letters, digits and -._~ as %XX. */
+void kind_escape(const char *text, struct buf *out);
+
 /* What queued reads of an object, as a new object of the same form: without managedFields and, of pods and nodes of
- * others, without what nobody reads. Sets apiVersion and kind, which list items lack. */
+ * others, without what nobody reads. What goes on is shared with `object`, not copied. Sets apiVersion and kind, which
+ * list items lack. */
 json_t *kind_trim(const struct source *source, const char *version, json_t *object);
 
 #endif

@@ -22,6 +22,9 @@ struct split_options {
     size_t max_depth;      /* 0: 64 */
     /* An item of the list, or an event of the watch; borrowed. Returning -1 with err ends the splitting. */
     int (*item)(void *ctx, json_t *item, struct error *err);
+    /* An item that is too large or too deep, or that jansson refuses (a number that nobody can hold, where its owner
+     * may write anything): it is passed over. NULL: it ends the splitting. */
+    void (*refused)(void *ctx, const struct error *why);
     void *ctx;
 };
 struct split *split_new(const struct split_options *options);
