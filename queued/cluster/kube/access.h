@@ -45,7 +45,15 @@ typedef void access_token_done(void *ctx, const struct error *err, const char *t
 void access_token(struct access *access, struct event_base *base, access_token_done *done, void *ctx);
 /* Nobody waits for `ctx` any more. */
 void access_token_cancel(struct access *access, void *ctx);
-/* The server did not accept the token (401): read or make a new one next time. */
-void access_token_refused(struct access *access);
+/* Which credentials a token and access_tls() belong to: grows whenever either changed. */
+uint64_t access_round(const struct access *access);
+/* The server did not accept the credentials of `round` (401): the next access_token() reads or makes new ones, unless
+ * that has been done since. False: there is no way to get others. */
+bool access_token_refused(struct access *access, uint64_t round);
+
+/* Headers that go with each request ("Impersonate-User: jane"); NULL-terminated, borrowed. */
+const char *const *access_headers(const struct access *access);
+/* The context wants no compressed answers (disable-compression). */
+bool access_is_uncompressed(const struct access *access);
 
 #endif

@@ -21,10 +21,11 @@ struct http_options {
     struct event_base *base;
     struct access *access; /* borrowed */
     const char *user_agent;
-    long max_connections; /* 0: 8 */
+    long max_connections; /* for requests other than streams; 0: 8 */
+    bool is_http1;        /* never HTTP/2 */
 };
 MUST_CHECK int http_new(const struct http_options *options, struct http **out, struct error *err);
-/* Requests still on their way are forgotten; nobody is called back. */
+/* Requests still on their way are forgotten; nobody is called back. Not from inside a callback of a request. */
 void http_free(struct http *http);
 
 struct http_answer {
@@ -32,7 +33,8 @@ struct http_answer {
     const char *body; /* what `data` did not get, NUL-terminated; "" when there is none */
     size_t len;
     int64_t retry_after_ms; /* what the server asks for, or -1 */
-    bool may_be_done;       /* without an answer: the request may have been carried out all the same */
+    bool may_be_done;       /* without an answer: the request may have been carried out all the same. Only a GET is ever
+                             * sent a second time by itself when its connection turns out to be dead */
     struct error err;       /* without an answer: ERR_TIMEOUT, ERR_UNAVAILABLE (not reached), ERR_DENIED (TLS, no
                              * credentials), ERR_LIMIT (larger than max_bytes), ERR_REMOTE (broken off) */
 };
@@ -44,17 +46,18 @@ struct http_request {
     const char *body;         /* copied; NULL: none */
     size_t len;
     int64_t timeout_ms; /* for the whole request; 0: none */
-    int64_t idle_ms;    /* ends when no byte came for so long; 0: never */
+    int64_t idle_ms;    /* ends when no byte of the answer came for so long; 0: never */
     size_t max_bytes;   /* of a body that is kept; 0: 64 MiB */
     /* The body of a 2xx answer piece by piece, as it comes; NULL: it is kept. Returning -1 ends the request: `done`
-     * then gets status 0 with `err` as data() left it in *err. */
+     * then gets status 0 with `err` as data() left it in *err. Such requests have connections of their own: a stream
+     * that lasts for minutes takes none from the others. */
     int (*data)(void *ctx, const char *bytes, size_t len, struct error *err);
     void (*done)(void *ctx, const struct http_answer *answer); /* once */
     void *ctx;
 };
 /* Texts are copied. The call lives until `done` returns or it is cancelled. */
 struct http_call *http_send(struct http *http, const struct http_request *request);
-/* `done` is not called any more. The request may have been carried out. */
+/* `done` and `data` are not called any more; legal in every callback. The request may have been carried out. */
 void http_cancel(struct http_call *call);
 
 /* For measurements: requests sent since the start, and those that got no answer. */
