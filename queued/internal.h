@@ -158,6 +158,18 @@ struct plan_resource *resources_now(const struct book *book, const struct snapsh
 const struct plan_running *running_now(const struct core *core, const struct book *book, struct arena *arena,
                                        size_t *out_n);
 
+/* ---- policy.c: what the cluster's own policies mean for jobs ---- */
+
+/* Quotas of namespaces, with what live attempts are still to create counted as used, and priority classes, for a round.
+ * In `arena`. */
+void policies_now(const struct core *core, struct arena *arena, struct plan_input *input);
+/* The value of a PriorityClass of the cluster; false when there is none of that name. */
+bool cluster_priority(const struct core *core, const char *name, int64_t *out);
+/* The PriorityClass of pods that name none, or NULL; borrowed until the world changes. */
+const char *cluster_default_priority(const struct core *core);
+/* A job's priority: as submitted; of one whose class the cluster did not have then, the class's, once it is there. */
+int64_t job_priority(const struct core *core, const struct job *job);
+
 /* ---- tokens.c ---- */
 
 MUST_CHECK int tokens_load(struct core *core, struct error *err);

@@ -56,7 +56,7 @@ static void add_pending(struct core *core, struct planner_round *round, struct p
     jobs[n] = (struct plan_job){
         .id = job->id,
         .queue = queue,
-        .priority = job->priority,
+        .priority = job_priority(core, job),
         .submitted_ms = job->submitted_ms,
         .not_before_ms = job->not_before_ms,
         .last_failure = job->failures ? arena_strdup(&round->arena, job->reason) : NULL,
@@ -104,6 +104,7 @@ static struct planner_round *round_new(struct core *core)
         .now_ms = core_now_ms(core),
         .makes_namespaces = cluster_makes_namespaces(core),
     };
+    policies_now(core, &round->arena, &round->input);
     round->input.running = running_now(core, core->book, &round->arena, &round->input.n_running);
     for (size_t i = 0; i < jobs->n; i++)
         add_pending(core, round, pending, jobs->items[i]);

@@ -60,8 +60,7 @@ static size_t document_of(const struct submission *s, const char *name)
     const json_t *object;
     size_t i;
 
-    json_array_foreach(s->documents, i, object)
-    {
+    json_array_foreach (s->documents, i, object) {
         const char *kind = json_string_value(json_object_get(object, "kind"));
         const char *own = json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
 
@@ -144,15 +143,47 @@ static int check_queue(struct submission *s, size_t job)
     return 0;
 }
 
+/* Whether the job's class is one that its pods name, a class of the cluster, rather than one of queued's own. */
+static bool pods_name_class(const struct job_spec *spec)
+{
+    for (size_t g = 0; g < spec->shapes[0].n_groups; g++) {
+        const json_t *pod = json_object_get(spec->shapes[0].groups[g].pod, "spec");
+        const char *class = json_string_value(json_object_get(pod, "priorityClassName"));
+
+        if (class && strcmp(class, spec->priority_class) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A cluster without a single PriorityClass does not know the kind: every real one has its own two. */
+static bool cluster_tells_classes(const struct core *core)
+{
+    return json_object_size(world_kept(core->world, WORLD_PRIORITY_CLASSES)) > 0;
+}
+
+/* The job's own class is queued's; that of its pods may be the cluster's as well, as it is for those who come from
+ * Kueue. Queued's own comes first where both have one of the name. */
 static int check_priority(struct submission *s, size_t job)
 {
     const struct job_spec *spec = &s->blueprints[job]->spec;
     const struct book_priority *found;
+    const char *by_default;
 
     s->priorities[job] = spec->has_priority ? spec->priority : 0;
-    if (spec->has_priority || !spec->priority_class)
+    if (spec->has_priority)
         return 0;
+    if (!spec->priority_class) {
+        by_default = cluster_default_priority(s->core);
+        if (by_default)
+            (void)cluster_priority(s->core, by_default, &s->priorities[job]);
+        return 0;
+    }
     found = book_find_priority(s->core->book, spec->priority_class);
+    if (!found && cluster_priority(s->core, spec->priority_class, &s->priorities[job]))
+        return 0;
+    if (!found && pods_name_class(spec) && (!s->core->is_synced || cluster_tells_classes(s->core)))
+        return 0; /* the job waits for the class and says so */
     if (!found)
         return job_problem(s, job, "spec.priorityClassName", ERR_INVALID, "there is no priority class %s",
                            spec->priority_class);
@@ -277,8 +308,7 @@ static json_t *answer_again(struct submission *s)
         error_set(&s->err, ERR_CONFLICT, "this idempotency key was used for another submission");
     } else {
         jobs = json_array();
-        json_array_foreach(earlier.ids, i, id)
-        {
+        json_array_foreach (earlier.ids, i, id) {
             const struct job *job = job_list_find(lifecycle_jobs(s->core->lifecycle), json_integer_value(id));
 
             if (job)
@@ -371,8 +401,7 @@ static json_t *predict_only(struct submission *s)
     json_t *views = json_array(), *prediction;
     size_t i;
 
-    json_array_foreach(predictions, i, prediction)
-    {
+    json_array_foreach (predictions, i, prediction) {
         const struct job_spec *spec = &s->blueprints[i]->spec;
 
         json_array_append_new(views, json_pack("{s:s, s:s, s:s, s:I, s:O, s:O}", "name", spec->name, "namespace",

@@ -95,11 +95,10 @@ json_t *job_view(const struct core *core, const struct job *job)
     json_t *view =
         json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:I}", "id", (json_int_t)job->id, "name",
                   job_name(job), "namespace", job_ns(job), "queue", job->queue, "user", job->user, "state",
-                  state_name(job->state), "priority", (json_int_t)job->priority, "attempt", (json_int_t)job->attempt,
-                  "submittedAt", when_view(job->submitted_ms), "members", members_view(job), "reason",
-                  job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
+                  state_name(job->state), "priority", (json_int_t)job_priority(core, job), "attempt",
+                  (json_int_t)job->attempt, "submittedAt", when_view(job->submitted_ms), "members", members_view(job),
+                  "reason", job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
 
-    (void)core;
     if (job->ending != JOB_STATE_COUNT)
         json_object_set_new(view, "ending", json_string(state_name(job->ending)));
     if (job->exit_code >= 0)

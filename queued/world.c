@@ -26,6 +26,7 @@ struct world {
     struct entry *entries;
     uint64_t version;
     bool is_watching;
+    json_t *kept[WORLD_N_POLICIES]; /* policies: "ns/name" or name -> object */
     json_t *disturbed; /* an object used as a set: "node/n1", "pool/driver/pool", "*" */
 };
 
@@ -35,6 +36,8 @@ struct world *world_new(const struct features *features)
 
     world->builder = snapshot_builder_new(features, false);
     world->disturbed = json_object();
+    for (size_t i = 0; i < WORLD_N_POLICIES; i++)
+        world->kept[i] = json_object();
     return world;
 }
 
@@ -61,6 +64,8 @@ void world_free(struct world *world)
     snapshot_unref(world->snapshot);
     snapshot_builder_free(world->builder);
     json_decref(world->disturbed);
+    for (size_t i = 0; i < WORLD_N_POLICIES; i++)
+        json_decref(world->kept[i]);
     free(world);
 }
 
@@ -262,6 +267,55 @@ static bool is_of_no_matter(const char *kind)
     return strcmp(kind, "ConfigMap") == 0 || strcmp(kind, "Service") == 0;
 }
 
+/* ---- policies ---- */
+
+static const struct {
+    const char *kind;
+    enum world_policy policy;
+} policies[] = {{"ResourceQuota", WORLD_QUOTAS}, {"PriorityClass", WORLD_PRIORITY_CLASSES}};
+
+static json_t *kept_of(const struct world *world, const char *kind)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+        if (strcmp(policies[i].kind, kind) == 0)
+            return world->kept[policies[i].policy];
+    return NULL;
+}
+
+static char *policy_key(const char *ns, const char *name)
+{
+    BUF key = {0};
+
+    buf_addf(&key, "%s%s%s", ns ? ns : "", ns && *ns ? "/" : "", name);
+    return buf_take(&key);
+}
+
+/* The snapshot stays as it is, but whoever waits may now start. */
+static void keep_policy(struct world *world, json_t *kept, const json_t *object)
+{
+    char *key = policy_key(text(object, "metadata", "namespace"), text(object, "metadata", "name"));
+
+    json_object_set(kept, key, (json_t *)(uintptr_t)object);
+    world->version++;
+    free(key);
+}
+
+static void drop_policy(struct world *world, json_t *kept, const char *ns, const char *name)
+{
+    char *key = policy_key(ns, name);
+
+    json_object_del(kept, key);
+    world->version++;
+    free(key);
+}
+
+const json_t *world_kept(const struct world *world, enum world_policy policy)
+{
+    return world->kept[policy];
+}
+
+/* ---- objects ---- */
+
 void world_put(struct world *world, const json_t *object, bool is_planned)
 {
     const char *kind = json_string_value(json_object_get(object, "kind"));
@@ -277,6 +331,10 @@ void world_put(struct world *world, const json_t *object, bool is_planned)
     if (memcmp(facts, entry->facts, sizeof(facts)) == 0)
         return;
     memcpy(entry->facts, facts, sizeof(facts));
+    if (kept_of(world, kind)) {
+        keep_policy(world, kept_of(world, kind), object);
+        return;
+    }
     if (snapshot_builder_put(world->builder, object, &err) < 0) {
         log_warn("object.refused", LOG_STR("object", entry->key), LOG_STR("field", err.field[0] ? err.field : NULL),
                  LOG_STR("why", err.text));
@@ -293,6 +351,11 @@ void world_remove(struct world *world, const char *kind, const char *ns, const c
 
     if (!entry)
         return;
+    if (kept_of(world, kind)) {
+        drop_policy(world, kept_of(world, kind), entry->ns, entry->name);
+        drop_entry(world, entry);
+        return;
+    }
     if (strcmp(kind, "Pod") != 0 && strcmp(kind, "ResourceClaim") != 0) /* the end of those only frees */
         json_object_set_new(world->disturbed, "*", json_true());
     snapshot_builder_remove(world->builder, entry->kind, entry->ns, entry->name);

@@ -36,6 +36,14 @@ struct snapshot *world_snapshot(struct world *world);
 uint64_t world_version(const struct world *world);
 bool world_has(const struct world *world, const char *kind, const char *ns, const char *name);
 
+/* Objects that the simulation does not read and that policy does: as they were told last, by name, those in a namespace
+ * by "namespace/name". An object, borrowed until the world changes. A change of them disturbs no plan. */
+enum world_policy { WORLD_QUOTAS, WORLD_PRIORITY_CLASSES, WORLD_N_POLICIES };
+const json_t *world_kept(const struct world *world, enum world_policy policy);
+/* Of a device that a result of an allocation names for itself alone: "namespace/name" of a claim other than this one
+ * that has it too, or NULL. Valid until the next change. */
+const char *world_other_holder(const struct world *world, const json_t *result, const char *ns, const char *name);
+
 /* From now on remember what changes to the disadvantage of plans. */
 void world_watch_begin(struct world *world);
 /* Whether something that this placement relies on was taken or changed since. */

@@ -90,6 +90,40 @@ static bool gate_namespace(struct round *round, struct plan_outcome *outcome)
                  arena_printf(&round->plan->arena, "namespace %s does not exist in the cluster", ns));
 }
 
+static int by_name(const void *name, const void *item)
+{
+    return strcmp(name, *(const char *const *)item);
+}
+
+/* The class that the group's pods name and the cluster does not have, or NULL. */
+static const char *missing_class(const struct plan_input *input, const struct job_group *group)
+{
+    const char *class = json_string_value(json_object_get(json_object_get(group->pod, "spec"), "priorityClassName"));
+
+    if (!class || !*class || input->n_priority_classes == 0 ||
+        bsearch(class, input->priority_classes, input->n_priority_classes, sizeof(*input->priority_classes), by_name))
+        return NULL;
+    return class;
+}
+
+/* The API server refuses such pods. The class may still come. */
+static bool gate_priority_class(struct round *round, struct plan_outcome *outcome)
+{
+    const struct job_spec *spec = job_of(round, outcome)->spec;
+
+    for (size_t s = 0; s < spec->n_shapes; s++)
+        for (size_t g = 0; g < spec->shapes[s].n_groups; g++) {
+            const char *missing = missing_class(round->input, &spec->shapes[s].groups[g]);
+
+            if (missing)
+                return waits(outcome, LAYER_LAUNCH,
+                             arena_printf(&round->plan->arena,
+                                          "the cluster has no PriorityClass %s, which the pods of group %s name",
+                                          missing, spec->shapes[s].groups[g].name));
+        }
+    return false;
+}
+
 static bool gate_delay(struct round *round, struct plan_outcome *outcome)
 {
     const char *failure = job_of(round, outcome)->last_failure;
@@ -546,7 +580,7 @@ static bool gate_devices(struct round *round, struct plan_outcome *outcome)
 }
 
 static bool (*const gates[])(struct round *round, struct plan_outcome *outcome) = {
-    gate_queue, gate_dependency, gate_namespace, gate_delay, gate_twin, gate_tries, gate_devices,
+    gate_queue, gate_dependency, gate_namespace, gate_priority_class, gate_delay, gate_twin, gate_tries, gate_devices,
 };
 
 /* ---- the round ---- */

@@ -83,6 +83,8 @@ struct plan_input {
     size_t n_pending;
     const struct namespace_quota *namespace_quotas; /* in the order of namespace_quota_cmp() */
     size_t n_namespace_quotas;
+    const char *const *priority_classes; /* of the cluster, sorted; none: it is not known which there are */
+    size_t n_priority_classes;
     const char *default_priority_class; /* that the cluster gives pods which name none, or NULL */
     bool has_pod_groups;                /* an attempt creates a PodGroup */
     int64_t now_ms;

@@ -44,6 +44,8 @@ uint64_t fnv64(uint64_t hash, const void *bytes, size_t n); /* start with 0 */
 /* In the order in which they are told at the start of a stream: what is referred to comes first. */
 enum kind_id {
     KIND_NAMESPACE,
+    KIND_PRIORITY_CLASS,
+    KIND_QUOTA,
     KIND_NODE,
     KIND_CLASS,
     KIND_SLICE,

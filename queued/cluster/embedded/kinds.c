@@ -423,6 +423,10 @@ static int check_claim(struct embedded *cluster, const json_t *claim, struct err
 const struct kind kinds[KIND_COUNT] = {
     [KIND_NAMESPACE] = {KIND_NAMESPACE, "Namespace", "namespaces", " v1 ", false, true, STREAM_ALWAYS, check_label,
                         NULL},
+    [KIND_PRIORITY_CLASS] = {KIND_PRIORITY_CLASS, "PriorityClass", "priorityclasses", " scheduling.k8s.io/v1 ", false,
+                             false, STREAM_ALWAYS, check_subdomain, NULL},
+    [KIND_QUOTA] = {KIND_QUOTA, "ResourceQuota", "resourcequotas", " v1 ", true, false, STREAM_ALWAYS, check_subdomain,
+                    NULL},
     [KIND_NODE] = {KIND_NODE, "Node", "nodes", " v1 ", false, true, STREAM_ALWAYS, check_subdomain, NULL},
     [KIND_CLASS] = {KIND_CLASS, "DeviceClass", "deviceclasses", DRA_VERSIONS, false, true, STREAM_ALWAYS,
                     check_subdomain, NULL},
