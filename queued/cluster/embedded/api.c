@@ -34,7 +34,7 @@ static void complete_name(struct embedded *cluster, json_t *object)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* as Kubernetes: no vowels, nothing to misread */
     const char *kind_name = field_text(object, "kind", NULL);
-    const struct kind *kind = kind_name ? kind_find(kind_name) : NULL;
+    const struct kind *kind = kind_name ? served_kind_find(kind_name) : NULL;
     json_t *metadata = json_object_get(object, "metadata");
     const char *prefix = field_text(metadata, "generateName", NULL);
     uint64_t rest = fnv64(cluster->version + 1, "name", 4);
@@ -268,7 +268,7 @@ void entry_delete(struct entry *entry)
 int api_remove(struct embedded *cluster, const char *kind, const char *ns, const char *name, const char *uid,
                struct error *err)
 {
-    const struct kind *row = kind_find(kind);
+    const struct kind *row = served_kind_find(kind);
     struct entry *entry;
 
     if (!row)

@@ -38,7 +38,7 @@ static int fault_read(const json_t *command, struct fault *fault, struct error *
             snprintf(fault->op, sizeof(fault->op), "%s", op);
     if (!*fault->op)
         return error_field(err, "fail", "must be create, remove, ungate, allocate, get or logs");
-    if (kind && !kind_find(kind))
+    if (kind && !served_kind_find(kind))
         return error_field(err, "kind", "\"%.63s\" is not served by the embedded cluster", kind);
     snprintf(fault->kind, sizeof(fault->kind), "%s", kind ? kind : "");
     for (size_t i = 0; error && i < ARRAY_SIZE(fault_errors); i++)
@@ -266,12 +266,12 @@ static int command_delete(struct embedded *cluster, const json_t *command, struc
     const char *kind = field_text(body, "kind", NULL), *name = field_text(body, "name", NULL);
     const char *ns = field_text(body, "namespace", NULL);
 
-    if (!kind || !kind_find(kind))
+    if (!kind || !served_kind_find(kind))
         return error_field(err, "deleteObject.kind", "must be a kind that the embedded cluster serves");
     if (!name)
         return error_field(err, "deleteObject.name", "is required");
-    if (!entry_find(cluster, kind_find(kind)->id, ns, name))
-        return error_set(err, ERR_NOT_FOUND, "%s \"%s\" not found", kind_find(kind)->plural, name);
+    if (!entry_find(cluster, served_kind_find(kind)->id, ns, name))
+        return error_set(err, ERR_NOT_FOUND, "%s \"%s\" not found", served_kind_find(kind)->plural, name);
     return api_remove(cluster, kind, ns, name, NULL, err);
 }
 

@@ -247,7 +247,7 @@ static void port_get(struct cluster *port, const char *kind, const char *ns, con
                      void *ctx)
 {
     struct embedded *cluster = of(port);
-    const struct kind *row = kind_find(kind);
+    const struct kind *row = served_kind_find(kind);
     struct request request = request_begin(cluster, "get", kind);
     struct entry *entry = row ? entry_find(cluster, row->id, ns, name) : NULL;
     struct error err = {0};

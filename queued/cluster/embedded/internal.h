@@ -69,7 +69,7 @@ struct kind {
     int (*check)(struct embedded *cluster, const json_t *object, struct error *err); /* may be NULL */
 };
 extern const struct kind kinds[KIND_COUNT];
-const struct kind *kind_find(const char *name); /* NULL when not served */
+const struct kind *served_kind_find(const char *name); /* NULL when not served */
 /* Everything that the API server demands of an object before it looks at others: shape, names, references inside. */
 MUST_CHECK int object_check(struct embedded *cluster, const json_t *object, const struct kind **out, struct error *err);
 

@@ -445,7 +445,7 @@ const struct kind kinds[KIND_COUNT] = {
     [KIND_POD] = {KIND_POD, "Pod", "pods", " v1 ", true, true, STREAM_ALWAYS, check_subdomain, check_pod},
 };
 
-const struct kind *kind_find(const char *name)
+const struct kind *served_kind_find(const char *name)
 {
     for (size_t i = 0; i < KIND_COUNT; i++)
         if (strcmp(kinds[i].name, name) == 0)
@@ -471,7 +471,7 @@ int object_check(struct embedded *cluster, const json_t *object, const struct ki
         return error_field(err, "kind", "is required");
     if (!version)
         return error_field(err, "apiVersion", "is required");
-    kind = kind_find(name);
+    kind = served_kind_find(name);
     if (!kind)
         return error_field(err, "kind", "\"%.63s\" is not served by the embedded cluster", name);
     if (!serves_version(kind, version))

@@ -342,7 +342,7 @@ static void restore(void *ctx, json_t *object)
     struct embedded *cluster = restoring->cluster;
     const char *kind_name = field_text(object, "kind", NULL), *ns = field_text(object, "metadata", "namespace", NULL);
     const char *hash = field_text(object, "metadata", "annotations", ANNOTATION_MANIFEST, NULL);
-    const struct kind *kind = kind_find(kind_name);
+    const struct kind *kind = served_kind_find(kind_name);
     struct error err = {0};
     BUF key = {0};
 
