@@ -565,14 +565,21 @@ static int64_t quiet_limit_ms(const struct reflector *r)
     return r->has_bookmarks && BOOKMARK_LIMIT_MS < whole ? BOOKMARK_LIMIT_MS : whole;
 }
 
+/* Looks early enough for a first bookmark that comes in this watch to make the limit shorter. */
+static void look_for_silence(struct reflector *r)
+{
+    int64_t until_ms = r->watch.last_byte_ms + quiet_limit_ms(r), soon_ms = now_ms(r) + BOOKMARK_LIMIT_MS;
+
+    clock_timer_set(r->quiet, until_ms < soon_ms ? until_ms : soon_ms);
+}
+
 static void on_quiet(void *ctx)
 {
     struct reflector *r = ctx;
-    int64_t until_ms = r->watch.last_byte_ms + quiet_limit_ms(r);
     struct error err = {0};
 
-    if (until_ms > now_ms(r)) {
-        clock_timer_set(r->quiet, until_ms);
+    if (r->watch.last_byte_ms + quiet_limit_ms(r) > now_ms(r)) {
+        look_for_silence(r);
         return;
     }
     http_cancel(r->call);
@@ -595,7 +602,7 @@ static void send_watch(struct reflector *r)
     put_parameter(&path, "resourceVersion", r->version);
     buf_addf(&path, "&timeoutSeconds=%lld", (long long)seconds);
     r->counts.watches++;
-    clock_timer_set(r->quiet, r->watch.last_byte_ms + quiet_limit_ms(r));
+    look_for_silence(r);
     send(r, &path, 0, SPLIT_WATCH, take_event, on_watch_done);
 }
 
