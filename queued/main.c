@@ -1,5 +1,8 @@
 /* queued: wires configuration, log, clock, store, cluster, core, API and loop together. Nobody includes it.
  *
+ * With Kubernetes a process begins on standby, with nothing but a listening API, and opens store, cluster and core when
+ * it has the lease (connect.h). It never goes back: a leader that loses the lease ends.
+ *
  * Each turn of the loop runs the callbacks that are due and then ends the core's turn: commit, act, answer. With the
  * virtual clock a turn ends when the present instant has come to rest; time goes on only when it is told to. */
 #include <errno.h>
@@ -20,6 +23,7 @@
 #include "queued/clock.h"
 #include "queued/cluster/embedded/embedded.h"
 #include "queued/config.h"
+#include "queued/connect.h"
 #include "queued/core.h"
 #include "queued/log.h"
 #include "queued/worker.h"
@@ -38,6 +42,7 @@ struct process {
     struct event_base *base;
     struct event *on_term, *on_int, *give_up;
     struct clock *clock;
+    struct connection *connection; /* to Kubernetes; NULL with the embedded cluster */
     struct store *store;
     struct cluster *cluster;
     struct worker *worker;
@@ -45,6 +50,8 @@ struct process {
     struct api *api;
     int64_t begin_mono_ms;
     int port;
+    bool is_leading; /* this process may open the store and begin: core is NULL until the end of the turn */
+    bool is_given;   /* the lease was given back */
     bool is_ready, is_stopping, is_late;
 };
 
@@ -207,7 +214,7 @@ static void on_manifest_warning(void *ctx, const struct error *err)
     log_warn("cluster.manifest", LOG_STR("field", err->field[0] ? err->field : NULL), LOG_STR("detail", err->text));
 }
 
-static int open_cluster(struct process *process, struct error *err)
+static int open_embedded(struct process *process, struct error *err)
 {
     const struct config *config = &process->config;
     char *state = state_path(process, "cluster");
@@ -219,14 +226,18 @@ static int open_cluster(struct process *process, struct error *err)
         .schedule_delay_ms = config->schedule_delay_ms,
         .start_delay_ms = config->start_delay_ms,
     };
-    int result;
+    int result = embedded_new(&options, process->clock, on_manifest_warning, NULL, &process->cluster, err);
 
-    if (config->embedded[0] == '\0')
-        result = error_field(err, "embedded", "--embedded DIR is needed: the manifests of the cluster; see --help");
-    else
-        result = embedded_new(&options, process->clock, on_manifest_warning, NULL, &process->cluster, err);
     free(state);
     return result;
+}
+
+static int open_cluster(struct process *process, struct error *err)
+{
+    if (!process->connection)
+        return open_embedded(process, err);
+    process->cluster = connection_cluster(process->connection);
+    return 0;
 }
 
 static int open_store(struct process *process, struct error *err)
@@ -265,36 +276,6 @@ static int open_core(struct process *process, struct error *err)
     return core_new(&options, &process->core, err);
 }
 
-static int open_api(struct process *process, struct error *err)
-{
-    const struct config *config = &process->config;
-    bool is_virtual = clock_is_virtual(process->clock), has_socket = strcmp(config->socket, "none") != 0;
-    struct api_options options = {
-        .base = process->base,
-        .core = process->core,
-        .clock = process->clock,
-        .max_body_bytes = (size_t)config->max_body_bytes,
-        .max_connections = (size_t)config->max_connections,
-        .request_timeout_ms = config->request_timeout_ms,
-        .advance = is_virtual ? advance : NULL,
-        .command = cluster_command,
-        .ctx = process,
-    };
-    char *path = config->socket[0] ? mem_strdup(config->socket) : state_path(process, "queued.sock");
-    int result = 0;
-
-    process->api = api_new(&options);
-    if (has_socket)
-        result = api_listen_unix(process->api, path, (unsigned)config->socket_mode, err);
-    if (result == 0 && config->listen[0])
-        result = api_listen_tcp(process->api, config->listen, &process->port, err);
-    if (result == 0)
-        log_info("server.listening", LOG_STR("listen", config->listen), LOG_INT("port", process->port),
-                 LOG_STR("socket", has_socket ? path : NULL));
-    free(path);
-    return result;
-}
-
 static int write_port_file(const struct process *process, struct error *err)
 {
     char text[16];
@@ -305,15 +286,146 @@ static int write_port_file(const struct process *process, struct error *err)
     return write_file(process->config.port_file, text, err);
 }
 
+static int listen_tcp(struct process *process, struct error *err)
+{
+    const struct config *config = &process->config;
+
+    if (config->listen[0] == '\0')
+        return 0;
+    if (api_listen_tcp(process->api, config->listen, &process->port, err) < 0)
+        return -1;
+    log_info("server.listening", LOG_STR("listen", config->listen), LOG_INT("port", process->port));
+    return write_port_file(process, err);
+}
+
+/* The socket is in the state folder, which servers that wait for the lease may share: it belongs to the one that leads.
+ */
+static int listen_unix(struct process *process, struct error *err)
+{
+    const struct config *config = &process->config;
+    char *path = config->socket[0] ? mem_strdup(config->socket) : state_path(process, "queued.sock");
+    int result = 0;
+
+    if (strcmp(config->socket, "none") != 0) {
+        result = api_listen_unix(process->api, path, (unsigned)config->socket_mode, err);
+        if (result == 0)
+            log_info("server.listening", LOG_STR("socket", path));
+    }
+    free(path);
+    return result;
+}
+
+/* On standby when there is no core yet. */
+static void open_api(struct process *process)
+{
+    const struct config *config = &process->config;
+    struct api_options options = {
+        .base = process->base,
+        .core = process->core,
+        .clock = process->clock,
+        .max_body_bytes = (size_t)config->max_body_bytes,
+        .max_connections = (size_t)config->max_connections,
+        .request_timeout_ms = config->request_timeout_ms,
+        .advance = clock_is_virtual(process->clock) ? advance : NULL,
+        .command = process->connection ? NULL : cluster_command,
+        .ctx = process,
+    };
+
+    process->api = api_new(&options);
+}
+
+/* Everything that only the server that leads has. */
+static int lead(struct process *process, struct error *err)
+{
+    if (open_store(process, err) < 0 || open_cluster(process, err) < 0 || open_core(process, err) < 0)
+        return -1;
+    if (process->api) {
+        api_lead(process->api, process->core);
+        return listen_unix(process, err);
+    }
+    open_api(process);
+    return listen_unix(process, err) < 0 || listen_tcp(process, err) < 0 ? -1 : 0;
+}
+
+static void on_leads(void *ctx)
+{
+    struct process *process = ctx;
+
+    process->is_leading = true;
+}
+
+static void on_waits(void *ctx, const char *reason)
+{
+    struct process *process = ctx;
+
+    api_standby(process->api, reason);
+}
+
+/* Another may lead from now on. What is in memory is worth nothing any more, and what is on the disk is whole. */
+static void on_lost(void *ctx, const struct error *err)
+{
+    (void)ctx;
+    log_error("lease.lost", LOG_STR("why", err->text));
+    _exit(EXIT_FAILURE);
+}
+
+static int stand_by(struct process *process, struct error *err)
+{
+    struct connection_options options = {
+        .base = process->base,
+        .clock = process->clock,
+        .config = &process->config,
+        .ctx = process,
+        .leads = on_leads,
+        .waits = on_waits,
+        .lost = on_lost,
+    };
+
+    if (connection_open(&options, &process->connection, err) < 0)
+        return -1;
+    open_api(process);
+    if (listen_tcp(process, err) < 0)
+        return -1;
+    connection_begin(process->connection);
+    return 0;
+}
+
 static int open_all(struct process *process, struct error *err)
 {
-    if (open_state(process, err) < 0 || open_store(process, err) < 0)
+    bool is_kubernetes;
+
+    if (open_state(process, err) < 0 || connection_is_wanted(&process->config, &is_kubernetes, err) < 0)
         return -1;
     process->clock = process->config.clock == CONFIG_CLOCK_VIRTUAL ? clock_virtual_new(load_virtual_time(process))
                                                                    : clock_real_new(process->base);
-    if (open_cluster(process, err) < 0 || open_core(process, err) < 0 || open_api(process, err) < 0)
+    process->is_leading = !is_kubernetes;
+    if (is_kubernetes && stand_by(process, err) < 0)
         return -1;
-    return write_port_file(process, err);
+    return process->is_leading ? lead(process, err) : 0;
+}
+
+static void on_given(void *ctx)
+{
+    struct process *process = ctx;
+
+    process->is_given = true;
+}
+
+/* Last of all, when nothing of ours is open any more. */
+static void give_lease_back(struct process *process)
+{
+    if (!process->connection)
+        return;
+    connection_release(process->connection, on_given, process);
+    while (!process->is_given && event_base_loop(process->base, EVLOOP_ONCE) == 0)
+        continue;
+    connection_free(process->connection);
+}
+
+static void free_event(struct event *event)
+{
+    if (event)
+        event_free(event);
 }
 
 /* Against the order of opening, but for the API: what it owes an answer, the core may still answer until it is gone. */
@@ -326,14 +438,12 @@ static void close_all(struct process *process)
     api_free(process->api);
     if (process->cluster)
         process->cluster->ops->free(process->cluster);
-    clock_free(process->clock);
     store_close(process->store);
-    if (process->on_term)
-        event_free(process->on_term);
-    if (process->on_int)
-        event_free(process->on_int);
-    if (process->give_up)
-        event_free(process->give_up);
+    give_lease_back(process);
+    clock_free(process->clock);
+    free_event(process->on_term);
+    free_event(process->on_int);
+    free_event(process->give_up);
     event_base_free(process->base);
     config_release(&process->config);
     libevent_global_shutdown();
@@ -395,20 +505,31 @@ static void end_turn(struct process *process)
     note_ready(process);
 }
 
-static void run(struct process *process)
+static int turn(struct process *process, struct error *err)
 {
-    end_turn(process); /* whatever loading began */
-    while (!(process->is_stopping && (process->is_late || api_is_quiet(process->api)))) {
-        event_base_loop(process->base, EVLOOP_ONCE);
+    if (!process->core && process->is_leading && !process->is_stopping && lead(process, err) < 0)
+        return -1;
+    if (process->core)
         end_turn(process);
+    return 0;
+}
+
+static int run(struct process *process, struct error *err)
+{
+    int result = turn(process, err); /* whatever loading began */
+
+    while (result == 0 && !(process->is_stopping && (process->is_late || api_is_quiet(process->api)))) {
+        event_base_loop(process->base, EVLOOP_ONCE);
+        result = turn(process, err);
     }
+    return result;
 }
 
 static int serve(struct config *config)
 {
     struct process process = {.config = *config, .begin_mono_ms = mono_ms()};
     struct error err = {0};
-    int result = EXIT_SUCCESS;
+    int result;
 
     process.base = event_base_new();
     if (!process.base) {
@@ -416,15 +537,13 @@ static int serve(struct config *config)
         return EXIT_FAILURE;
     }
     watch_signals(&process);
-    if (open_all(&process, &err) == 0) {
-        run(&process);
+    result = open_all(&process, &err) < 0 ? -1 : run(&process, &err);
+    if (result == 0)
         log_info("server.stopped", LOG_BOOL("whole", !process.is_late));
-    } else {
+    else
         log_error("server.failed", LOG_STR("field", err.field[0] ? err.field : NULL), LOG_STR("detail", err.text));
-        result = EXIT_FAILURE;
-    }
     close_all(&process);
-    return result;
+    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int print(struct config *config, enum config_action action)
