@@ -76,6 +76,8 @@ static const struct key {
     {"release", INTEGER, AT(release), "0", 0, 99, NULL, "X", "behave as for Kubernetes 1.X; 0: what the cluster says"},
     {"features", TEXT, AT(features), "", 0, 1000, NULL, "+NAME,-NAME",
      "switch features of Dynamic Resource Allocation that the release has otherwise, by key or gate"},
+    {"bind-classes", TEXT, AT(bind_classes), "", 0, 4096, NULL, "NAME,NAME",
+     "device classes that queued alone allocates devices of: it writes the allocations of their claims itself"},
     {"max-body-bytes", BYTES, AT(max_body_bytes), "4MiB", KIB, 64 * KIB *KIB, NULL, "SIZE",
      "largest body of a request"},
     {"max-connections", INTEGER, AT(max_connections), "512", 1, 100000, NULL, "N",

@@ -30,7 +30,8 @@ struct config {
     int64_t log_level;  /* 0 error .. 3 debug, as enum log_level */
     int64_t log_format; /* 0 text, 1 json, as enum log_format */
     int64_t release;
-    char *features; /* "+NAME,-NAME", or "" */
+    char *features;     /* "+NAME,-NAME", or "" */
+    char *bind_classes; /* "NAME,NAME", or "" */
     int64_t max_body_bytes;
     int64_t max_connections;
     int64_t request_timeout_ms;

@@ -59,6 +59,11 @@ static char *key_of(const json_t *object)
     return buf_take(&key);
 }
 
+static bool is_claim(const json_t *object)
+{
+    return strcmp(json_string_value(json_object_get(object, "kind")), "ResourceClaim") == 0;
+}
+
 /* Another server's object counts as anybody's. Told once per server, lest a second server fill the log. */
 static void note_foreign(struct core *core, const char *key, const json_t *object)
 {
@@ -117,6 +122,7 @@ static void on_changed(void *ctx, enum cluster_change change, const json_t *obje
     bool is_gone = change == CLUSTER_GONE, is_ours = lifecycle_is_ours(core->lifecycle, object);
 
     core->is_changed = true;
+    core->has_new_claims |= !is_ours && is_claim(object);
     json_object_del(core->foreign, key);
     if (is_gone && is_ours) {
         json_object_del(core->ours, key);
@@ -194,6 +200,13 @@ static void on_assume(void *ctx, const char *kind, const char *ns, const char *n
         world_remove(core->world, kind, ns, name);
 }
 
+static const char *on_other_holder(void *ctx, const json_t *result, const char *ns, const char *claim)
+{
+    struct core *core = ctx;
+
+    return world_other_holder(core->world, result, ns, claim);
+}
+
 static void on_job_changed(void *ctx, const struct job *job)
 {
     struct core *core = ctx;
@@ -255,6 +268,7 @@ int core_load(struct core *core, struct error *err)
         .ctx = core,
         .assume = on_assume,
         .changed = on_job_changed,
+        .other_holder = on_other_holder,
         .recharge = on_drift,
     };
     struct lifecycle *lifecycle = NULL;
@@ -280,6 +294,19 @@ int core_load(struct core *core, struct error *err)
 
 /* ---- beginning and end ---- */
 
+/* "a, b": empty names are left out. */
+static void read_bind_classes(struct core *core)
+{
+    const char *text = core->options.bind_classes ? core->options.bind_classes : "";
+    const char **names = mem_array(const char *, strlen(text) + 1);
+    char *rest = NULL;
+
+    core->bind_text = mem_strdup(text);
+    for (char *name = strtok_r(core->bind_text, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
+        names[core->bind.n++] = name;
+    core->bind.names = names;
+}
+
 static void set_up(struct core *core)
 {
     struct outbox_options outbox = {.cluster = core->options.cluster,
@@ -293,6 +320,7 @@ static void set_up(struct core *core)
         core->options.launch_timeout_ms = DEFAULT_LAUNCH_TIMEOUT_MS;
     if (!core->options.reconcile_period_ms)
         core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
+    read_bind_classes(core);
     core->outbox = outbox_new(&outbox);
     core->world = world_new(&core->features);
     core->ours = json_object();
@@ -353,6 +381,8 @@ void core_free(struct core *core)
     book_unref(core->book);
     outbox_free(core->outbox);
     world_free(core->world);
+    free((void *)(uintptr_t)core->bind.names);
+    free(core->bind_text);
     json_decref(core->ours);
     json_decref(core->foreign);
     json_decref(core->others);

@@ -41,6 +41,8 @@ struct core_watch {
 struct core {
     struct core_options options;
     struct outbox *outbox;
+    char *bind_text; /* what bind_classes point into */
+    struct bind_classes bind;
     struct features features; /* of the cluster, with the administrator's changes */
     struct world *world;
 
@@ -53,8 +55,9 @@ struct core {
 
     char server[STORE_SERVER_ID_SIZE]; /* our name on objects */
     json_t *ours;                      /* our objects as the stream told them: "Kind/ns/name" -> object */
-    json_t *foreign; /* those of other servers: "Kind/ns/name" -> {kind, namespace, name, job, server} */
-    json_t *others;  /* the servers that were seen to have objects here, as a set */
+    json_t *foreign;     /* those of other servers: "Kind/ns/name" -> {kind, namespace, name, job, server} */
+    json_t *others;      /* the servers that were seen to have objects here, as a set */
+    bool has_new_claims; /* claims of others changed since the last decision */
     bool is_synced;
     struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */
     struct error degraded;     /* why nothing can be recorded; code ERR_NONE while all is well */

@@ -260,6 +260,7 @@ static int open_core(struct process *process, struct error *err)
         .clock = process->clock,
         .release = (int)config->release,
         .features = config->features,
+        .bind_classes = config->bind_classes,
         .launch_timeout_ms = config->launch_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,
         .crash_at = (int)config->crash_at,

@@ -102,6 +102,7 @@ static struct planner_round *round_new(struct core *core)
         .n_queues = core->book->n_queues,
         .pending = pending,
         .now_ms = core_now_ms(core),
+        .bind = core->bind,
         .makes_namespaces = cluster_makes_namespaces(core),
     };
     policies_now(core, &round->arena, &round->input);
@@ -204,6 +205,7 @@ static void admit(struct core *core, const struct planner_round *round, const st
         .spec = &job->blueprint->spec,
         .shape = outcome->shape,
         .placement = outcome->placement,
+        .bind = core->bind,
         .snapshot = round->snapshot,
     };
     struct job_admission admission = {

@@ -176,6 +176,9 @@ static void decide(struct core *core)
     if (core->degraded.code)
         return;
     planner_apply(core);
+    if (core->has_new_claims)
+        lifecycle_claims_changed(core->lifecycle);
+    core->has_new_claims = false;
     lifecycle_tick(core->lifecycle);
     lifecycle_step(core->lifecycle);
 }

@@ -17,6 +17,7 @@ struct entry {
     char *kind, *ns, *name;
     unsigned char facts[STORE_HASH_BYTES]; /* of what matters to the simulation */
     bool is_told;                          /* in the present stream */
+    json_t *devices;                       /* of a claim: those that it has alone, as a set; or NULL */
     UT_hash_handle hh;
 };
 
@@ -27,7 +28,8 @@ struct world {
     uint64_t version;
     bool is_watching;
     json_t *kept[WORLD_N_POLICIES]; /* policies: "ns/name" or name -> object */
-    json_t *disturbed; /* an object used as a set: "node/n1", "pool/driver/pool", "*" */
+    json_t *holders;                /* "driver/pool/device" -> the keys of the claims that have it alone, as a set */
+    json_t *disturbed;              /* an object used as a set: "node/n1", "pool/driver/pool", "*" */
 };
 
 struct world *world_new(const struct features *features)
@@ -35,14 +37,73 @@ struct world *world_new(const struct features *features)
     struct world *world = mem_new(struct world);
 
     world->builder = snapshot_builder_new(features, false);
+    world->holders = json_object();
     world->disturbed = json_object();
     for (size_t i = 0; i < WORLD_N_POLICIES; i++)
         world->kept[i] = json_object();
     return world;
 }
 
+/* ---- who has a device alone ---- */
+
+static char *device_key(const json_t *result)
+{
+    static const char *const parts[] = {"driver", "pool", "device"};
+    BUF key = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        const char *part = json_string_value(json_object_get(result, parts[i]));
+
+        buf_addf(&key, "%s%s", i ? "/" : "", part ? part : "");
+    }
+    return buf_take(&key);
+}
+
+/* A share of a device, or a look at it as an administrator, stands in nobody's way. */
+static bool is_exclusive(const json_t *result)
+{
+    return !json_object_get(result, "shareID") && !json_is_true(json_object_get(result, "adminAccess"));
+}
+
+static void release_devices(struct world *world, struct entry *entry)
+{
+    const char *device;
+    json_t *value;
+
+    json_object_foreach (entry->devices, device, value) {
+        json_t *claims = json_object_get(world->holders, device);
+
+        json_object_del(claims, entry->key);
+        if (json_object_size(claims) == 0)
+            json_object_del(world->holders, device);
+    }
+    json_decref(entry->devices);
+    entry->devices = NULL;
+}
+
+static void hold_devices(struct world *world, struct entry *entry, const json_t *results)
+{
+    const json_t *result;
+    size_t i;
+
+    json_array_foreach (results, i, result) {
+        char *device = device_key(result);
+
+        if (is_exclusive(result)) {
+            if (!entry->devices)
+                entry->devices = json_object();
+            json_object_set_new(entry->devices, device, json_true());
+            if (!json_object_get(world->holders, device))
+                json_object_set_new(world->holders, device, json_object());
+            json_object_set_new(json_object_get(world->holders, device), entry->key, json_true());
+        }
+        free(device);
+    }
+}
+
 static void drop_entry(struct world *world, struct entry *entry)
 {
+    release_devices(world, entry);
     HASH_DEL(world->entries, entry);
     free(entry->key);
     free(entry->kind);
@@ -57,12 +118,12 @@ void world_free(struct world *world)
 
     if (!world)
         return;
-    HASH_ITER(hh, world->entries, entry, next)
-    {
+    HASH_ITER (hh, world->entries, entry, next) {
         drop_entry(world, entry);
     }
     snapshot_unref(world->snapshot);
     snapshot_builder_free(world->builder);
+    json_decref(world->holders);
     json_decref(world->disturbed);
     for (size_t i = 0; i < WORLD_N_POLICIES; i++)
         json_decref(world->kept[i]);
@@ -117,8 +178,7 @@ static json_t *node_status(const json_t *status)
     json_t *facts = json_copy((json_t *)(uintptr_t)status), *holds = json_object(), *condition;
     size_t i;
 
-    json_array_foreach(json_object_get(status, "conditions"), i, condition)
-    {
+    json_array_foreach (json_object_get(status, "conditions"), i, condition) {
         const char *type = json_string_value(json_object_get(condition, "type"));
 
         if (type)
@@ -180,15 +240,20 @@ static void disturb(struct world *world, const char *what, const char *a, const 
     json_object_set_new(world->disturbed, buf_str(&key), json_true());
 }
 
+static const json_t *results_of(const json_t *claim)
+{
+    return json_object_get(json_object_get(json_object_get(json_object_get(claim, "status"), "allocation"), "devices"),
+                           "results");
+}
+
 static void disturb_devices(struct world *world, const json_t *claim)
 {
-    const json_t *results = json_object_get(
-        json_object_get(json_object_get(json_object_get(claim, "status"), "allocation"), "devices"), "results");
     const json_t *result;
     size_t i;
 
-    json_array_foreach(results, i, result) disturb(world, "pool", json_string_value(json_object_get(result, "driver")),
-                                                   json_string_value(json_object_get(result, "pool")));
+    json_array_foreach (results_of(claim), i, result)
+        disturb(world, "pool", json_string_value(json_object_get(result, "driver")),
+                json_string_value(json_object_get(result, "pool")));
 }
 
 static void note_disturbance(struct world *world, const json_t *object)
@@ -331,6 +396,10 @@ void world_put(struct world *world, const json_t *object, bool is_planned)
     if (memcmp(facts, entry->facts, sizeof(facts)) == 0)
         return;
     memcpy(entry->facts, facts, sizeof(facts));
+    if (strcmp(kind, "ResourceClaim") == 0) {
+        release_devices(world, entry);
+        hold_devices(world, entry, results_of(object));
+    }
     if (kept_of(world, kind)) {
         keep_policy(world, kept_of(world, kind), object);
         return;
@@ -367,8 +436,7 @@ void world_stream_lost(struct world *world)
 {
     struct entry *entry, *next;
 
-    HASH_ITER(hh, world->entries, entry, next)
-    {
+    HASH_ITER (hh, world->entries, entry, next) {
         entry->is_told = false;
     }
 }
@@ -377,8 +445,7 @@ void world_stream_synced(struct world *world)
 {
     struct entry *entry, *next;
 
-    HASH_ITER(hh, world->entries, entry, next)
-    {
+    HASH_ITER (hh, world->entries, entry, next) {
         if (!entry->is_told)
             world_remove(world, entry->kind, entry->ns, entry->name);
     }
@@ -394,6 +461,21 @@ struct snapshot *world_snapshot(struct world *world)
 uint64_t world_version(const struct world *world)
 {
     return world->version;
+}
+
+const char *world_other_holder(const struct world *world, const json_t *result, const char *ns, const char *name)
+{
+    char *device = device_key(result), *own = key_of("ResourceClaim", ns, name);
+    json_t *claims = json_object_get(world->holders, device), *value;
+    const char *claim, *other = NULL;
+
+    if (is_exclusive(result))
+        json_object_foreach (claims, claim, value)
+            if (strcmp(claim, own) != 0)
+                other = claim + strlen("ResourceClaim/");
+    free(device);
+    free(own);
+    return other;
 }
 
 bool world_has(const struct world *world, const char *kind, const char *ns, const char *name)

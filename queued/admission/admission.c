@@ -14,6 +14,7 @@
 
 #include "allocator/base/mem.h"
 #include "allocator/base/quantity.h"
+#include "queued/admission/bind.h"
 #include "queued/admission/charge.h"
 #include "queued/admission/needs.h"
 #include "queued/admission/order.h"
@@ -192,16 +193,20 @@ struct attempt {
     bool may_start_later;     /* only the quota of the moment stands against a placement that was found */
 };
 
-/* What only bind mode could hold is not launched: members that start in another order than planned would be left
- * without devices. Room that others free may give a placement that can be steered. */
+/* What only bind mode could hold is launched in bind mode or not at all: members that start in another order than
+ * planned would be left without devices. Room that others free may give a placement that can be steered. */
 static void refuse_unsteerable(struct round *round, struct attempt *attempt)
 {
-    json_t *explanation = json_copy(attempt->result.explanation);
+    const char *obstacle =
+        bind_obstacle(&round->input->bind, attempt->question, attempt->result.placement, &round->plan->arena);
+    json_t *explanation;
 
-    attempt->reason = arena_printf(
-        &round->plan->arena,
-        "it fits, but only if queued wrote the allocations itself (bind mode), which this version does not do: %s",
-        attempt->result.placement->bind_reason);
+    if (!obstacle)
+        return;
+    explanation = json_copy(attempt->result.explanation);
+    attempt->reason = arena_printf(&round->plan->arena,
+                                   "it fits, but only if queued wrote the allocations itself (bind mode): %s; %s",
+                                   obstacle, attempt->result.placement->bind_reason);
     attempt->result.verdict = GANG_WAITS;
     json_object_set_new(explanation, "verdict", json_string("waits"));
     json_object_set_new(explanation, "summary", json_string(attempt->reason));

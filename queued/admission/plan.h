@@ -16,6 +16,7 @@
 #include "allocator/base/arena.h"
 #include "allocator/gang.h"
 #include "allocator/snapshot.h"
+#include "queued/admission/bind.h"
 #include "queued/admission/namespace.h"
 #include "queued/manifest/job.h"
 
@@ -88,8 +89,9 @@ struct plan_input {
     const char *default_priority_class; /* that the cluster gives pods which name none, or NULL */
     bool has_pod_groups;                /* an attempt creates a PodGroup */
     int64_t now_ms;
-    bool makes_namespaces; /* the cluster makes a namespace when something is created in it */
-    bool is_brief;         /* explanations without the search for what would make a gang fit: see gang_spec */
+    struct bind_classes bind; /* what queued allocates itself */
+    bool makes_namespaces;    /* the cluster makes a namespace when something is created in it */
+    bool is_brief;            /* explanations without the search for what would make a gang fit: see gang_spec */
     /* Gangs searched for in this round, about; 0: PLAN_DEFAULT_TRIES. The others wait for the next one, which comes to
      * all in the end: half of the tries are for those with the lowest last_look. */
     size_t max_tries;

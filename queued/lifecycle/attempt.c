@@ -74,6 +74,7 @@ static void add_object(struct attempt *attempt, json_t *body, json_t *planned)
         .planned = planned,
     };
     object->rank = rank_of(object->kind, metadata);
+    object->is_bound = json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_BIND) != NULL;
 }
 
 void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement, json_t *chosen, json_t *charges)
@@ -180,8 +181,20 @@ struct launch_object *attempt_find(struct attempt *attempt, const char *kind, co
     return NULL;
 }
 
+bool attempt_is_bound(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (attempt->objects[i].is_bound)
+            return true;
+    return false;
+}
+
 void launch_object_observe(struct launch_object *object, const json_t *observed)
 {
+    const json_t *status = json_object_get(observed, "status"), *before = json_object_get(object->observed, "status");
+
+    if (!observed || (json_object_get(before, "allocation") && !json_object_get(status, "allocation")))
+        object->is_allocated = false;
     json_decref(object->observed);
     object->observed = json_incref((json_t *)(uintptr_t)observed);
     object->is_there = object->is_told = observed != NULL;

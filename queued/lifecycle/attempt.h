@@ -34,6 +34,8 @@ struct launch_object {
     bool is_told;      /* in the present stream of changes, or created since it began */
     bool is_asked;     /* a call is on its way */
     bool is_ungated;   /* pods: the gates are off */
+    bool is_bound;     /* claims: we write the allocation (bind.c) */
+    bool is_allocated; /* those: it is written, whatever the stream has told */
     bool is_foreign;   /* somebody else has an object of its name */
     char *gone_uid;    /* of the last one of which the stream told the end, or NULL */
     int failures;      /* of calls in a row */
@@ -47,8 +49,9 @@ struct attempt {
     struct launch_object *objects;        /* in the order of creation; the first is the anchor */
     size_t n_objects;
     int64_t created_ms;
-    int64_t step_ms;   /* since when the server waits for the present step (not stored: a restart gives it more time) */
-    int64_t remove_ms; /* since when the anchor is known to be removed; 0: not yet */
+    int64_t step_ms; /* since when the server waits for the present step (not stored: a restart gives it more time) */
+    uint64_t claims_seen; /* the lifecycle's claims_version when devices were last found to be ours alone */
+    int64_t remove_ms;    /* since when the anchor is known to be removed; 0: not yet */
 };
 
 struct attempt *attempt_new(int64_t number, size_t shape, int64_t created_ms);
@@ -70,6 +73,8 @@ MUST_CHECK int attempt_load(struct store *store, int64_t job, int64_t number, st
 
 /* The object of that kind and name; NULL if the attempt has none. */
 struct launch_object *attempt_find(struct attempt *attempt, const char *kind, const char *name);
+
+bool attempt_is_bound(const struct attempt *attempt); /* has claims that we allocate */
 
 static inline struct launch_object *attempt_anchor(const struct attempt *attempt)
 {

@@ -103,12 +103,23 @@ static void ungate_done(struct lifecycle *lc, struct job *job, struct launch_obj
         ask_again_later(lc, job, object);
 }
 
+static void allocate_done(struct lifecycle *lc, struct job *job, struct launch_object *object,
+                          const struct call_result *result)
+{
+    if (!result->err)
+        object->is_allocated = true;
+    else if (result->err->code == ERR_CONFLICT)
+        look_it_up(lc, result, object); /* by whom? */
+    else if (is_final(result->err->code) && job->ending == JOB_STATE_COUNT)
+        job_launch_failed(lc, job, "allocate %s %s: %s", object->kind, object->name, result->err->text);
+    else
+        ask_again_later(lc, job, object);
+}
+
 static void (*const handlers[])(struct lifecycle *lc, struct job *job, struct launch_object *object,
                                 const struct call_result *result) = {
-    [CALL_CREATE] = create_done,
-    [CALL_GET] = get_done,
-    [CALL_REMOVE] = remove_done,
-    [CALL_UNGATE] = ungate_done,
+    [CALL_CREATE] = create_done, [CALL_GET] = get_done,           [CALL_REMOVE] = remove_done,
+    [CALL_UNGATE] = ungate_done, [CALL_ALLOCATE] = allocate_done,
 };
 
 /* Of a call for nobody: a stray is gone, stays, or has just been made by a creation that came too late. */

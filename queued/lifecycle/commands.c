@@ -92,6 +92,7 @@ void lifecycle_admit(struct lifecycle *lc, struct job *job, const struct job_adm
     attempt_decide(job->live, admission->objects, admission->placement, admission->chosen, admission->charges);
     job->n_members = json_array_size(json_object_get(admission->placement, "members"));
     attempt_store(job->live, job->id, lc->options.store);
+    lc->has_bound |= attempt_is_bound(job->live);
     job_set_wait(job, NULL, false);
     lc->n_launches++;
     tell_placement(lc, job);

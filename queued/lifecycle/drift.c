@@ -59,6 +59,11 @@ static bool is_as_planned(const json_t *planned, const json_t *real)
     return true;
 }
 
+bool allocation_is_same(const json_t *planned, const json_t *real)
+{
+    return is_as_planned(results_of(planned), results_of(real));
+}
+
 static void check(struct lifecycle *lc, struct job *job, const struct launch_object *claim)
 {
     const json_t *planned = results_of(claim->planned);
@@ -93,6 +98,8 @@ void attempt_check_allocations(struct lifecycle *lc, struct job *job)
     for (size_t i = 0; i < job->live->n_objects; i++)
         if (job->live->objects[i].rank == RANK_CLAIM)
             check(lc, job, &job->live->objects[i]);
-    if (lc->n_drift != n_before)
-        recharge(lc, job);
+    if (lc->n_drift == n_before)
+        return;
+    recharge(lc, job);
+    lifecycle_claims_changed(lc); /* perhaps onto devices that others of ours were to have */
 }

@@ -22,6 +22,8 @@ struct lifecycle {
     size_t n_dirty, cap_dirty;
     bool wants_plan;
     int64_t next_due_ms;
+    bool has_bound;          /* there is, or was, an attempt with claims that we allocate */
+    uint64_t claims_version; /* grows when claims of others change */
     size_t n_drift, n_launches, n_launch_failures;
 };
 
@@ -80,12 +82,26 @@ void job_ended(struct lifecycle *lc, struct job *job);
 /* The launch failed for a reason outside of the members: back to Pending, later and later. */
 void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* ---- launch.c: usage ---- */
+/* ---- launch.c: calls and usage ---- */
+
+/* Whether an object may be asked for now; else the job is woken when it may. */
+bool launch_may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object);
 
 /* Write what the attempt is charged for: a row per resource, from now on; a row that is there gets the new amount. */
 void attempt_record_usage(struct lifecycle *lc, const struct job *job);
 
+/* ---- bind.c: claims that we allocate ---- */
+
+/* Ask for the allocations that are missing; the charges are written first. Returns whether none is. */
+bool attempt_allocate(struct lifecycle *lc, struct job *job);
+const struct launch_object *attempt_not_allocated(const struct attempt *attempt); /* the first, or NULL */
+/* A claim was allocated otherwise, or another one has a device of ours: then the launch has failed. */
+bool attempt_has_rival(struct lifecycle *lc, struct job *job);
+
 /* ---- drift.c ---- */
+
+/* The same devices, in any order. */
+bool allocation_is_same(const json_t *planned, const json_t *real);
 
 /* Compare every claim's allocation with the plan; records and counts differences. */
 void attempt_check_allocations(struct lifecycle *lc, struct job *job);

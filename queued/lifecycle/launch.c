@@ -53,7 +53,7 @@ static bool is_being_deleted(const struct launch_object *object)
     return json_text_at(object->observed, "metadata", "deletionTimestamp", NULL) != NULL;
 }
 
-static bool may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object)
+bool launch_may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object)
 {
     if (object->is_asked)
         return false;
@@ -81,7 +81,7 @@ static void create(struct lifecycle *lc, struct job *job, struct launch_object *
 {
     json_t *body;
 
-    if (!may_ask(lc, job, object))
+    if (!launch_may_ask(lc, job, object))
         return;
     body = owned_body(job, object);
     object->is_asked = true;
@@ -127,7 +127,7 @@ static bool has_trouble(struct lifecycle *lc, struct job *job)
             return true;
         }
     }
-    return false;
+    return attempt_has_rival(lc, job);
 }
 
 /* Past its time, or wake up when it will be. */
@@ -164,18 +164,33 @@ const struct launch_object *attempt_missing(const struct attempt *attempt)
     return NULL;
 }
 
+/* Everything of a rank; claims also with what we allocate. */
+static bool complete_rank(struct lifecycle *lc, struct job *job, enum object_rank rank)
+{
+    return create_rank(lc, job, rank) && (rank != RANK_CLAIM || attempt_allocate(lc, job));
+}
+
+static void creation_is_late(struct lifecycle *lc, struct job *job, enum object_rank rank)
+{
+    const struct launch_object *missing = attempt_missing(job->live);
+
+    if (rank == RANK_CLAIM && missing && missing->rank != RANK_CLAIM && attempt_not_allocated(job->live))
+        job_launch_failed(lc, job, "ResourceClaim %s could not be allocated in time",
+                          attempt_not_allocated(job->live)->name);
+    else
+        job_launch_failed(lc, job, "%s %s could not be created in time", missing ? missing->kind : "ConfigMap",
+                          missing ? missing->name : attempt_anchor(job->live)->name);
+}
+
 enum step step_create(struct lifecycle *lc, struct job *job)
 {
     if (has_trouble(lc, job))
         return STEP_MORE;
     for (enum object_rank rank = RANK_ANCHOR; rank < RANK_ASSUMED; rank++)
-        if (!create_rank(lc, job, rank)) {
-            const struct launch_object *missing = attempt_missing(job->live);
-
+        if (!complete_rank(lc, job, rank)) {
             if (!is_late(lc, job))
                 return STEP_WAIT;
-            job_launch_failed(lc, job, "%s %s could not be created in time", missing ? missing->kind : "ConfigMap",
-                              missing ? missing->name : attempt_anchor(job->live)->name);
+            creation_is_late(lc, job, rank);
             return STEP_MORE;
         }
     job->live->step_ms = lifecycle_now_ms(lc);
@@ -198,7 +213,7 @@ static void ungate_all(struct lifecycle *lc, struct job *job)
     for (size_t i = 0; i < job->live->n_objects; i++) {
         struct launch_object *pod = &job->live->objects[i];
 
-        if (pod->rank != RANK_POD || !has_gates(pod) || !may_ask(lc, job, pod))
+        if (pod->rank != RANK_POD || !has_gates(pod) || !launch_may_ask(lc, job, pod))
             continue;
         pod->is_asked = true;
         outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name);

@@ -34,6 +34,8 @@ struct lifecycle_options {
     void (*assume)(void *ctx, const char *kind, const char *ns, const char *name, const json_t *object);
     /* A job changed in a way that somebody may see. */
     void (*changed)(void *ctx, const struct job *job);
+    /* "namespace/name" of another claim that has the device of this result of an allocation too; NULL: none. */
+    const char *(*other_holder)(void *ctx, const json_t *result, const char *ns, const char *claim);
     /* The scheduler decided otherwise than planned: the charges by what it did (resource -> amount), new reference. */
     json_t *(*recharge)(void *ctx, const struct job *job);
 };
@@ -95,6 +97,8 @@ bool lifecycle_is_ours(struct lifecycle *lifecycle, const json_t *object);
 void lifecycle_observe(struct lifecycle *lifecycle, const json_t *object, bool is_gone);
 /* Delete what has no live attempt. On start and from time to time. */
 void lifecycle_reconcile(struct lifecycle *lifecycle);
+/* Claims of others have changed, since the last turn: look again whether devices of ours are among theirs. */
+void lifecycle_claims_changed(struct lifecycle *lifecycle);
 /* The end of a call (see outbox.h); the core hands it on. */
 void lifecycle_call_done(struct lifecycle *lifecycle, const struct call_result *result);
 

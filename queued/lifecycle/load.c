@@ -103,6 +103,7 @@ static int load_attempts(struct lifecycle *lc, struct error *err)
                 return -1;
             job->live->step_ms = lifecycle_now_ms(lc);
             count_members(job, job->live);
+            lc->has_bound |= attempt_is_bound(job->live);
         } else if (load_last_attempt(lc, job, err) < 0) {
             return -1;
         }
@@ -130,6 +131,7 @@ int lifecycle_new(const struct lifecycle_options *options, struct lifecycle **ou
 
     lc->options = *options;
     lc->next_due_ms = INT64_MAX;
+    lc->claims_version = 1; /* no attempt has seen it */
     if (load(lc, err) < 0) {
         lifecycle_free(lc);
         return error_wrap(err, "load jobs");

@@ -108,18 +108,28 @@ static json_t *claim_metadata(const struct objects_input *input, const char *nam
     json_object_update_missing(ours, json_object_get(from, "labels"));
     theirs = json_object_get(from, "annotations");
     if (theirs)
-        json_object_set(to, "annotations", theirs);
+        json_object_set_new(to, "annotations", json_copy(theirs));
+    json_object_del(json_object_get(to, "annotations"), ANNOTATION_BIND); /* ours to say */
     return to;
+}
+
+static void set_annotation(json_t *metadata, const char *key, const char *value)
+{
+    if (!json_object_get(metadata, "annotations"))
+        json_object_set_new(metadata, "annotations", json_object());
+    json_object_set_new(json_object_get(metadata, "annotations"), key, json_string(value));
 }
 
 static void add_claim(const struct objects_input *input, const char *name, const json_t *object,
                       const struct allocation *allocation, const size_t *member, json_t *objects)
 {
     struct share_ids ids = {name, 0};
-    json_t *body =
-        json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim", "metadata",
-                  claim_metadata(input, name, object), "spec", steered_claim_spec(input->snapshot, object, allocation));
+    json_t *metadata = claim_metadata(input, name, object), *body;
 
+    if (bind_covers(&input->bind, object, allocation))
+        set_annotation(metadata, ANNOTATION_BIND, "queued");
+    body = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim", "metadata",
+                     metadata, "spec", steered_claim_spec(input->snapshot, object, allocation));
     add(objects, body, allocation_to_json(allocation, share_id, &ids), member);
 }
 

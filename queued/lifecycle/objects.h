@@ -23,11 +23,13 @@
 #include <jansson.h>
 
 #include "allocator/gang.h"
+#include "queued/admission/bind.h"
 #include "queued/manifest/job.h"
 
 #define LAUNCH_GATE        "queue.dra/gang"
 #define LABEL_ASSUMED      "queue.dra/assumed" /* on claims that only count in the simulation */
 #define ANNOTATION_UNTIL   "queue.dra/until" /* on those: the pod that brings the real claim with it when it is bound */
+#define ANNOTATION_BIND    "queue.dra/allocated-by" /* on claims whose allocation we write: "queued" */
 #define LAUNCH_MASTER_PORT "29500"
 #define LAUNCH_NAME_MAX    63 /* of a DNS label: names of pods become host names */
 
@@ -37,6 +39,7 @@ struct objects_input {
     const struct job_spec *spec;
     size_t shape;
     const struct placement *placement;
+    struct bind_classes bind;        /* claims of these classes are allocated by us: they get ANNOTATION_BIND */
     const struct snapshot *snapshot; /* that the placement was made on */
 };
 

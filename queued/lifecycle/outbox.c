@@ -143,6 +143,17 @@ void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns
                 .kind = CALL_UNGATE, .target = target, .object_kind = TEXT("Pod"), .ns = TEXT(ns), .name = TEXT(pod)});
 }
 
+void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
+                     json_t *allocation)
+{
+    promise(outbox, &(struct call){.kind = CALL_ALLOCATE,
+                                   .target = target,
+                                   .body = allocation,
+                                   .object_kind = TEXT("ResourceClaim"),
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(claim)});
+}
+
 static void call_done(void *ctx, const struct error *err, const json_t *object)
 {
     struct call *call = ctx;
@@ -177,6 +188,9 @@ static void call_send(struct call *call)
         return;
     case CALL_UNGATE:
         cluster->ops->ungate(cluster, call->ns, call->name, call_done, call);
+        return;
+    case CALL_ALLOCATE:
+        cluster->ops->allocate(cluster, call->ns, call->name, call->body, call_done, call);
         return;
     }
 }

@@ -20,7 +20,7 @@ struct outbox;
 
 #define OUTBOX_MAX_IN_FLIGHT 64
 
-enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_UNGATE };
+enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_UNGATE, CALL_ALLOCATE };
 
 /* Whom a call is for; comes back with its result. */
 struct call_for {
@@ -51,12 +51,14 @@ struct outbox *outbox_new(const struct outbox_options *options);
  */
 void outbox_free(struct outbox *outbox);
 
-/* Promise. The body is borrowed (a reference is taken). */
+/* Promise. Body and allocation are borrowed (a reference is taken). */
 void outbox_create(struct outbox *outbox, struct call_for target, json_t *body);
 void outbox_get(struct outbox *outbox, struct call_for target, const char *kind, const char *ns, const char *name);
 void outbox_remove(struct outbox *outbox, struct call_for target, const char *kind, const char *ns, const char *name,
                    const char *uid);
 void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns, const char *pod);
+void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
+                     json_t *allocation);
 
 /* Keep the promises, in their order, as many as may be in flight. */
 void outbox_perform(struct outbox *outbox);

@@ -76,6 +76,17 @@ static void check_outcome(struct play *play, const struct known_job *job, const 
         rule_broken(play, "nobody waits for quota that nobody uses", "%s: %s", job->step->job.name, outcome->reason);
 }
 
+static struct bind_classes bind_classes_of(const struct story *story, const char *names[8])
+{
+    static const char *const all[] = {"gpu", "mig", "nic", "link"};
+    struct bind_classes classes = {.names = names};
+
+    for (size_t i = 0; story->bind_classes && i < ARRAY_SIZE(all); i++)
+        if (strstr(story->bind_classes, all[i]))
+            names[classes.n++] = all[i];
+    return classes;
+}
+
 static void check_waiting(struct play *play, const struct fresh *fresh, const struct known_job *job)
 {
     const json_t *view = play_view(play, job->id);
@@ -83,6 +94,7 @@ static void check_waiting(struct play *play, const struct fresh *fresh, const st
     struct arena arena = {0};
     struct job_spec spec;
     struct error err = {0};
+    const char *names[8];
     struct plan plan;
     struct plan_job pending = {.id = job->id,
                                .queue = book_find_queue(fresh->book, text_at(view, "queue", NULL, NULL)),
@@ -95,6 +107,7 @@ static void check_waiting(struct play *play, const struct fresh *fresh, const st
                                .n_queues = fresh->book->n_queues,
                                .pending = &pending,
                                .n_pending = 1,
+                               .bind = bind_classes_of(play->story, names),
                                .now_ms = play_now_ms(play)};
 
     if (job_spec_parse(gangjob, &arena, &spec, &err) < 0)

@@ -299,15 +299,15 @@ static void play_call_fails(struct play *play, const struct step *step)
 
 static bool make_fail(struct story *story, struct rng *rng, struct step *step)
 {
-    static const char *const ops[] = {"create", "create", "remove", "ungate", "get"};
+    static const char *const ops[] = {"create", "create", "remove", "ungate", "get", "allocate"};
     static const char *const errors[] = {"conflict", "invalid", "timeout", "unavailable"};
     static const char *const kinds[] = {"", "", ", \"kind\": \"Pod\"", ", \"kind\": \"ResourceClaim\"",
                                         ", \"kind\": \"ConfigMap\""};
-    const char *op = ops[pick(rng, 5)];
+    const char *op = ops[pick(rng, ARRAY_SIZE(ops))];
 
     (void)story;
     return command_text(step, "{\"fail\": \"%s\", \"error\": \"%s\", \"nth\": %zu%s}", op, errors[pick(rng, 4)],
-                        1 + pick(rng, 4), strcmp(op, "ungate") ? kinds[pick(rng, 5)] : "");
+                        1 + pick(rng, 4), strcmp(op, "ungate") && strcmp(op, "allocate") ? kinds[pick(rng, 5)] : "");
 }
 
 static void play_command(struct play *play, const struct step *step)

@@ -78,6 +78,7 @@ static void start_core(struct stage *stage)
     struct core_options options = {.cluster = &stage->relay.port,
                                    .clock = stage->clock,
                                    .server_id = STAGE_SERVER,
+                                   .bind_classes = stage->options.bind_classes,
                                    .crash_at = stage->crash_at,
                                    .crash = on_crash,
                                    .crash_ctx = stage,
