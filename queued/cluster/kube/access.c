@@ -158,7 +158,7 @@ static int fd_read_all(int fd, size_t max_bytes, char **out, struct error *err)
         return error_set(err, ERR_LIMIT, "larger than %zu bytes", max_bytes);
     if (strlen(text) != len)
         return error_set(err, ERR_INVALID, "holds bytes that are no text");
-    *out = TAKE(text);
+    *out = mem_strndup(text, len);
     return 0;
 }
 

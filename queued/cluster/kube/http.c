@@ -12,7 +12,7 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <event2/event.h>
-#include <inttypes.h>
+#include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -426,24 +426,38 @@ static const struct {
     {CURLE_UNSUPPORTED_PROTOCOL, ERR_INVALID},
 };
 
+static enum err_code code_of(const struct http_call *call, CURLcode result)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
+        if (failures[i].code == result)
+            return failures[i].err;
+    /* whatever breaks before the request was sent means that the server was not reached */
+    return call->is_begun ? ERR_REMOTE : ERR_UNAVAILABLE;
+}
+
+/* An authority of the same name with another key (a cluster that was made anew) does not end as a failed verification
+ * with libcurl, but as a failure of TLS. */
+static bool is_unverified(const struct http_call *call, CURLcode result, struct error *err)
+{
+    long verified = 0;
+
+    if (result != CURLE_SSL_CONNECT_ERROR ||
+        curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verified) != CURLE_OK || !verified)
+        return false;
+    error_set(err, ERR_DENIED, "the server's certificate: %s", X509_verify_cert_error_string(verified));
+    return true;
+}
+
 static void call_fail_with(struct http_call *call, CURLcode result)
 {
     const char *words = call->words[0] ? call->words : curl_easy_strerror(result);
-    /* whatever breaks before the request was sent means that the server was not reached */
-    enum err_code code = call->is_begun ? ERR_REMOTE : ERR_UNAVAILABLE;
     struct error err;
 
-    if (call->err.code) {
-        call_fail(call, &call->err);
-        return;
-    }
     if (call->is_repeated)
         words = "the connection broke before the answer";
-    for (size_t i = 0; i < ARRAY_SIZE(failures); i++)
-        if (failures[i].code == result)
-            code = failures[i].err;
-    error_set(&err, code, "%s", words);
-    call_fail(call, &err);
+    if (!is_unverified(call, result, &err))
+        error_set(&err, code_of(call, result), "%s", words);
+    call_fail(call, call->err.code ? &call->err : &err);
 }
 
 /* Other credentials can be had: from the beginning with them. */
