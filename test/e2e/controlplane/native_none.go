@@ -1,0 +1,31 @@
+//go:build nogang
+
+package main
+
+import (
+	"context"
+	"errors"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// This minor has no native gangs.
+const (
+	hasNativeGangs   = false
+	nativeGangGates  = ""
+	nativeGangConfig = ""
+)
+
+var nativeGangControllers []string
+
+var errNoNativeGangs = errors.New("this minor has no PodGroup")
+
+func makeNativeGang(context.Context, kubernetes.Interface, string, string, int32) error {
+	return errNoNativeGangs
+}
+func joinNativeGang(*core.Pod, string)                              {}
+func dropNativeGangs(context.Context, kubernetes.Interface, string) {}
+func nativeGangs(context.Context, kubernetes.Interface, string) ([]string, error) {
+	return nil, errNoNativeGangs
+}

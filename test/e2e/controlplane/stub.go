@@ -1,0 +1,10 @@
+package main
+
+func slicesCases(*options) []testCase   { return nil }
+func gangCases(*options) []testCase     { return nil }
+func workloadCases(*options) []testCase { return nil }
+func launchCases(*options) []testCase   { return nil }
+func faultCases(*options) []testCase    { return nil }
+func crashCases(*options) []testCase    { return nil }
+func policyCases(*options) []testCase   { return nil }
+func specialCases(*options) []testCase  { return nil }

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ---- who queued is in the cluster ----
+
+// account is the service account that every queued uses. Its rights are those of deploy/rbac*.yaml where these exist,
+// so that every case shows that they suffice; else all.
+type account struct {
+	ns, name, token string
+	isMinimal       bool
+}
+
+func (e *environment) makeAccount(ctx context.Context) error {
+	e.account = account{ns: "queued", name: "queued"}
+	files, _ := filepath.Glob(filepath.Join(e.options.repository, "deploy", "*rbac*.yaml"))
+	for _, file := range files {
+		objects, err := readManifests(file)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if ns := o.GetNamespace(); ns != "" {
+				e.account.ns = ns
+			}
+			if o.GetKind() == "ServiceAccount" {
+				e.account.name, e.account.isMinimal = o.GetName(), true
+			}
+		}
+	}
+	if err := e.makeNamespace(ctx, e.account.ns, nil); err != nil {
+		return err
+	}
+	for _, file := range files {
+		objects, _ := readManifests(file)
+		for _, o := range objects {
+			if err := e.create(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	if !e.account.isMinimal {
+		if err := e.makeAdministrator(ctx); err != nil {
+			return err
+		}
+	}
+	seconds := int64(24 * 3600)
+	token, err := e.k.CoreV1().ServiceAccounts(e.account.ns).CreateToken(ctx, e.account.name,
+		&authentication.TokenRequest{Spec: authentication.TokenRequestSpec{ExpirationSeconds: &seconds}}, meta.CreateOptions{})
+	if err == nil {
+		e.account.token = token.Status.Token
+	}
+	return err
+}
+
+func (e *environment) makeAdministrator(ctx context.Context) error {
+	if _, err := e.k.CoreV1().ServiceAccounts(e.account.ns).Create(ctx, &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: e.account.name}}, meta.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := e.k.RbacV1().ClusterRoleBindings().Create(ctx, &rbac.ClusterRoleBinding{ObjectMeta: meta.ObjectMeta{Name: "queued-e2e"},
+		RoleRef:  rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: e.account.ns, Name: e.account.name}}}, meta.CreateOptions{})
+	return err
+}
+
+// writeKubeconfig of queued: its token, by the API server or through a proxy.
+func (e *environment) queuedKubeconfig(path, server string) error {
+	ca, err := os.ReadFile(e.plane.path("pki", "ca.crt"))
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: e2e
+clusters:
+- name: e2e
+  cluster: {server: %q, certificate-authority-data: %s}
+users:
+- name: queued
+  user: {token: %s}
+contexts:
+- name: e2e
+  context: {cluster: e2e, user: queued, namespace: %s}
+`, server, base64.StdEncoding.EncodeToString(ca), e.account.token, e.account.ns)
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+// ---- namespaces ----
+
+// makeNamespace returns when pods can be created in it.
+func (e *environment) makeNamespace(ctx context.Context, name string, labels map[string]string) error {
+	_, err := e.k.CoreV1().Namespaces().Create(ctx, &core.Namespace{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels}}, meta.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err != nil && len(labels) > 0 {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%s}}}`, quoted(labels))
+		if _, err = e.k.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), meta.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
+		if _, err = e.k.CoreV1().ServiceAccounts(name).Get(ctx, "default", meta.GetOptions{}); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("namespace %s has no default service account: %w", name, err)
+}
+
+func quoted(labels map[string]string) string {
+	var parts []string
+	for key, value := range labels {
+		parts = append(parts, fmt.Sprintf("%q:%q", key, value))
+	}
+	return strings.Join(parts, ",")
+}
+
+// namespace makes one for this case alone.
+func (t *T) namespace() string {
+	t.n++
+	name := strings.Trim(filepath.Base(t.dir), "-")
+	if len(name) > 40 {
+		name = strings.TrimRight(name[:40], "-")
+	}
+	name = fmt.Sprintf("%s-%d", name, t.n)
+	t.must(t.makeNamespace(t.ctx, name, nil), "namespace")
+	return name
+}
+
+// ---- nodes and devices ----
+
+func (e *environment) all(group, version, plural string) []object {
+	listed, err := e.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).List(context.Background(), meta.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	return listed.Items
+}
+
+// What a world is made of, and what cases leave in it; in the order in which it goes.
+var wiped = []struct{ group, version, plural string }{
+	{"", "v1", "resourcequotas"}, {"batch", "v1", "jobs"}, {"", "v1", "pods"}, {"resource.k8s.io", "v1", "resourceclaims"}, {"resource.k8s.io", "v1", "resourceclaimtemplates"},
+	{"scheduling.k8s.io", "v1beta1", "podgroups"}, {"resource.k8s.io", "v1", "devicetaintrules"}, {"resource.k8s.io", "v1", "resourceslices"}, {"resource.k8s.io", "v1", "deviceclasses"}, {"", "v1", "nodes"},
+}
+
+// wipe takes away all nodes, devices, pods and claims, by force.
+func (e *environment) wipe(ctx context.Context) error {
+	zero := int64(0)
+	for _, kind := range []string{"configmaps", "services"} {
+		for _, o := range e.all("", "v1", kind) {
+			if _, ok := o.GetLabels()[labelJob]; ok {
+				e.erase(ctx, "", "v1", kind, &o, &zero)
+			}
+		}
+	}
+	for _, kind := range wiped {
+		for _, o := range e.all(kind.group, kind.version, kind.plural) {
+			e.erase(ctx, kind.group, kind.version, kind.plural, &o, &zero)
+		}
+	}
+	e.agent.dropNodes()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(25 * time.Millisecond) {
+		left := ""
+		for _, kind := range wiped {
+			for _, o := range e.all(kind.group, kind.version, kind.plural) {
+				left = kind.plural + " " + o.GetName()
+				e.erase(ctx, kind.group, kind.version, kind.plural, &o, &zero)
+			}
+		}
+		if left == "" {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s does not go away", left)
+		}
+	}
+}
+
+func (e *environment) erase(ctx context.Context, group, version, plural string, o *object, grace *int64) {
+	var api = e.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural}).Namespace(o.GetNamespace())
+	if len(o.GetFinalizers()) > 0 {
+		_, _ = api.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), meta.PatchOptions{})
+	}
+	_ = api.Delete(ctx, o.GetName(), meta.DeleteOptions{GracePeriodSeconds: grace})
+}
+
+// inWorld makes sure that the cluster is exactly what build makes of an empty one. Worlds of one name are the same, and
+// are kept from case to case.
+func (t *T) inWorld(name string, build func()) {
+	if t.world == name {
+		return
+	}
+	t.world = ""
+	t.must(t.wipe(t.ctx), "wipe the cluster")
+	t.agent.setDuration(0)
+	build()
+	t.nodesReady()
+	t.world = name
+}
+
+// nodesReady waits until the controllers have taken the taint off that every new node has.
+func (t *T) nodesReady() {
+	t.eventually(30*time.Second, func() string {
+		nodes, err := t.k.CoreV1().Nodes().List(t.ctx, meta.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for _, node := range nodes.Items {
+			if wrong := nodeUnsettled(&node); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	})
+}
+
+// nodeUnsettled: the taints do not say yet what the conditions say.
+func nodeUnsettled(node *core.Node) string {
+	isReady, isTainted, isMarked := false, false, false
+	for _, c := range node.Status.Conditions {
+		isReady = isReady || (c.Type == core.NodeReady && c.Status == core.ConditionTrue)
+	}
+	for _, taint := range node.Spec.Taints {
+		isTainted = isTainted || ((taint.Key == core.TaintNodeNotReady || taint.Key == core.TaintNodeUnreachable) && taint.Effect == core.TaintEffectNoSchedule)
+		isMarked = isMarked || taint.Key == core.TaintNodeUnschedulable
+	}
+	if isReady == isTainted {
+		return fmt.Sprintf("node %s: ready %t, tainted as not ready %t", node.Name, isReady, isTainted)
+	}
+	if node.Spec.Unschedulable != isMarked {
+		return fmt.Sprintf("node %s: unschedulable %t, tainted as such %t", node.Name, node.Spec.Unschedulable, isMarked)
+	}
+	return ""
+}
+
+const driver = "gpu.example.com"
+
+func plainClass(name string) *resourceapi.DeviceClass {
+	return &resourceapi.DeviceClass{ObjectMeta: meta.ObjectMeta{Name: name}, Spec: resourceapi.DeviceClassSpec{
+		Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)}}}}}
+}
+
+// plainWorld: n nodes with devices each, and the class gpu.
+func (t *T) plainWorld(nodes, devices int) {
+	t.inWorld(fmt.Sprintf("plain %d x %d", nodes, devices), func() {
+		for i := 0; i < nodes; i++ {
+			name := fmt.Sprintf("node-%d", i)
+			t.must(t.agent.addNode(plainNode(name, map[string]string{"topology.kubernetes.io/zone": fmt.Sprintf("zone-%d", i%2)})), "node")
+			t.must(t.agent.publish(plainSlice(name, driver, devices)), "slice")
+		}
+		_, err := t.k.ResourceV1().DeviceClasses().Create(t.ctx, plainClass("gpu"), meta.CreateOptions{})
+		t.must(err, "class")
+	})
+	t.agent.setDuration(0)
+}
