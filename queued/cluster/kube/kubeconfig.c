@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "allocator/base/mem.h"
@@ -731,16 +732,27 @@ static int current_context(const struct kubeconfig *config, const char **out, st
                        manifest_name(config->files[0].manifest));
 }
 
+static bool is_this_machine(const char *url)
+{
+    static const char *const hosts[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+        size_t len = strlen(hosts[i]);
+
+        if (strncmp(url, hosts[i], len) == 0 && (!url[len] || url[len] == ':' || url[len] == '/'))
+            return true;
+    }
+    return false;
+}
+
 /* Whoever can read a connection without TLS has the credentials too: only on this machine. */
 static int check_cleartext(const struct access *access, const struct entry *cluster, struct error *err)
 {
-    const char *host = access->server + strlen("http://");
-
-    if (strncmp(access->server, "https:", 6) == 0 || (access->kind == TOKEN_NONE && !access->certificate))
+    if (strncasecmp(access->server, "https:", 6) == 0 || (access->kind == TOKEN_NONE && !access->certificate))
         return 0;
     if (access->certificate)
         return refuse(cluster, "server", err, "a client certificate needs https");
-    if (strncmp(host, "127.0.0.1", 9) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0)
+    if (is_this_machine(access->server))
         return 0;
     return refuse(cluster, "server", err, "credentials are not sent without TLS");
 }

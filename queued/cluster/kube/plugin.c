@@ -90,7 +90,7 @@ struct plugin *plugin_new(const struct plugin_options *options)
     plugin->version = mem_strdup(options->version);
     plugin->command = mem_strdup(options->command);
     plugin->hint = mem_strdup(options->install_hint);
-    plugin->limit_ms = options->limit_ms ? options->limit_ms : LIMIT_MS;
+    plugin->limit_ms = LIMIT_MS;
     plugin->args = mem_array(char *, n_args + 2);
     plugin->args[0] = mem_strdup(options->command);
     for (size_t i = 0; i < n_args; i++)
@@ -125,6 +125,11 @@ void plugin_free(struct plugin *plugin)
     free_texts(plugin->args);
     free_texts(plugin->env);
     free(plugin);
+}
+
+void plugin_set_limit(struct plugin *plugin, int64_t limit_ms)
+{
+    plugin->limit_ms = limit_ms;
 }
 
 static bool is_replaced(char *const *env, const char *row)

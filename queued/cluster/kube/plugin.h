@@ -24,11 +24,12 @@ struct plugin_options {
     const json_t *env;        /* list of {name, value}, or NULL */
     const json_t *cluster;    /* spec.cluster of KUBERNETES_EXEC_INFO, or NULL */
     const char *install_hint; /* for the message when there is no such program, or NULL */
-    int64_t limit_ms;         /* 0: 60 seconds */
 };
 /* All is copied; lists have been checked. */
 struct plugin *plugin_new(const struct plugin_options *options);
 void plugin_free(struct plugin *plugin);
+/* Other than 60 seconds, for tests. */
+void plugin_set_limit(struct plugin *plugin, int64_t limit_ms);
 
 /* Texts are the receiver's to take (set them to NULL); what is left is wiped. A token, or a certificate and its key, or
  * both. */
