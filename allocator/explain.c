@@ -221,15 +221,19 @@ static json_t *explain_groups(struct gang *gang, enum gang_verdict verdict)
 json_t *gang_explain(struct gang *gang, enum gang_verdict verdict)
 {
     json_t *groups = verdict == GANG_FITS || gang->spec->is_brief ? json_array() : explain_groups(gang, verdict);
-    json_t *blocking = json_array(), *hints = json_array();
+    json_t *blocking = json_array(), *hints = json_array(), *more_nodes = json_array(), *out;
     const char *phrase = NULL;
 
     if (verdict == GANG_REFUSED)
         json_array_append_new(
             blocking, json_pack("{s:s, s:s, s:s}", "kind", "class", "name", "refused", "detail", gang->refusal));
     if ((verdict == GANG_WAITS || verdict == GANG_NEVER) && !gang->spec->is_brief)
-        phrase = gang_what_if(gang, verdict, groups, blocking, hints);
-    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "verdict", verdict_names[verdict], "summary",
+        phrase = gang_what_if(gang, verdict, groups, blocking, hints, more_nodes);
+    out = json_pack("{s:s, s:o, s:o, s:o, s:o}", "verdict", verdict_names[verdict], "summary",
                      explain_summary(gang, verdict, groups, blocking, phrase), "groups", groups, "blocking", blocking,
                      "hints", hints);
+    if (json_array_size(more_nodes) > 0)
+        json_object_set(out, "wouldFitWithNodes", more_nodes);
+    json_decref(more_nodes);
+    return out;
 }

@@ -7,7 +7,8 @@
  *   explain_amounts.c   resources of nodes in numbers
  *   explain_holders.c   who holds what: jobs with all their claims, and claims of others
  *   explain_summary.c   the sentence
- *   whatif.c            which single change would make it fit; whatif_ends.c: which holders would have to end */
+ *   whatif.c            which single change would make it fit; whatif_ends.c: which holders would have to end;
+ *                       whatif_nodes.c: how many nodes more would do */
 #ifndef QUEUED_ALLOCATOR_EXPLAIN_H
 #define QUEUED_ALLOCATOR_EXPLAIN_H
 
@@ -88,8 +89,8 @@ json_t *explain_summary(const struct gang *gang, enum gang_verdict verdict, cons
 /* ---- whatif.c ---- */
 
 /* Appends to `blocking` and `hints` (JSON arrays) which single changes would make the gang fit now; `groups` is what
- * has been counted. Returns a phrase for the summary in the gang's arena, or NULL when no single change helps. */
+ * has been counted; to `more_nodes` which nodes, added to those there are, would. Returns a phrase for the summary in the gang's arena, or NULL when no single change helps. */
 const char *gang_what_if(struct gang *gang, enum gang_verdict verdict, const json_t *groups, json_t *blocking,
-                         json_t *hints);
+                         json_t *hints, json_t *more_nodes);
 
 #endif

@@ -156,7 +156,10 @@ struct gang_result {
  *    "blocking": [{"kind": "constraint" | "selector" | "class" | "capacity" | "counters" | "taint" | "devices" |
  *                  "node", "name", "detail": needed and available in numbers, "nodes": [...],
  *                  of "devices" also "jobs": [ids of those that would have to end]}]: each alone is enough,
- *    "hints": ["what would make it fit", "what is missing"]}
+ *    "hints": ["what would make it fit", "what is missing"],
+ *    "wouldFitWithNodes": [{"like": a node, "count": how many empty ones like it, added to those there are, are the
+ *                           fewest that make the gang fit now, "devices": [{"name": model or driver, "count"}], "cpu",
+ *                           "memory": of each}], the fewest first; only where some would}
  * Of a gang that never fits, "fit" and the nodes are those of the empty cluster; "free" and "inUse" are of now. */
 MUST_CHECK int gang_fit(const struct snapshot *snapshot, const struct gang_spec *spec, struct arena *arena,
                         struct gang_result *out, struct error *err);

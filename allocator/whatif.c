@@ -615,7 +615,7 @@ static const char *phrase_of(const struct trial *t, size_t n_proven)
 }
 
 const char *gang_what_if(struct gang *gang, enum gang_verdict verdict, const json_t *groups, json_t *blocking,
-                         json_t *hints)
+                         json_t *hints, json_t *more_nodes)
 {
     struct trial t = {.gang = gang,
                       .verdict = verdict,
@@ -640,9 +640,11 @@ const char *gang_what_if(struct gang *gang, enum gang_verdict verdict, const jso
     try_selectors(&t);
     if (verdict == GANG_WAITS) {
         whatif_holders(&t);
-        whatif_more_nodes(&t);
+        whatif_more_nodes(&t, more_nodes);
     }
     phrase = phrase_of(&t, json_array_size(t.hints));
+    if (verdict == GANG_NEVER)
+        whatif_more_nodes(&t, more_nodes); /* a hint only: no single change of what there is makes it fit */
     each_request(&t, tell_missing, &t);
     json_array_extend(hints, t.ends);
     json_array_extend(hints, t.hints);

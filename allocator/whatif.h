@@ -22,8 +22,10 @@ json_t *whatif_fits(struct trial *t, const struct gang_lift *lift, const struct 
 json_t *whatif_report(struct trial *t, const char *kind, const char *name, const char *detail, json_t *nodes,
                       const char *hint);
 
-/* whatif_ends.c: which holders would have to end, and whether another node would do. */
+/* whatif_ends.c: which holders would have to end. */
 void whatif_holders(struct trial *t);
-void whatif_more_nodes(struct trial *t);
+/* whatif_nodes.c: how many empty nodes more, like one that is there, would do; appended to `more`, the fewest first, as
+ * gang.h has it. */
+void whatif_more_nodes(struct trial *t, json_t *more);
 
 #endif

@@ -9,7 +9,6 @@
 
 #define HOLD_TRIALS 40
 #define MAX_ALONE   16 /* holders that are tried one by one */
-#define NODES_TRIED 3
 #define SET_NAMED   6
 
 /* ---- holders ---- */
@@ -172,58 +171,4 @@ void whatif_holders(struct trial *t)
     }
     if (n_alone == 0 && n > 1)
         try_sets(t, ranked, n);
-}
-
-/* ---- one more node ---- */
-
-/* Devices that the node's own claims hold; SIZE_MAX when one of them reaches beyond it. */
-static size_t held_on(const struct gang *gang, const struct cluster_claim *claim, const char *node)
-{
-    for (size_t i = 0; i < claim->n_held; i++) {
-        const struct pool *pool = snapshot_find_pool(gang->snapshot, claim->held[i].driver, claim->held[i].pool);
-
-        if (!pool || !pool->only_node || strcmp(pool->only_node, node) != 0)
-            return 0;
-    }
-    return claim->n_held;
-}
-
-/* A new node like this one is at least as good as this one without what it gave away. */
-static bool fits_with_another(struct trial *t, const struct ranked *ranked, size_t n, const char *node)
-{
-    struct ledger *ledger = ledger_new(t->gang->snapshot);
-    size_t freed = 0;
-    json_t *nodes = NULL;
-
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < ranked[i].holder->n_claims; c++)
-            if (held_on(t->gang, ranked[i].holder->claims[c], node)) {
-                ledger_give_back(ledger, ranked[i].holder->claims[c]);
-                freed++;
-            }
-    if (freed)
-        nodes = whatif_fits(t, NULL, ledger);
-    ledger_free(ledger);
-    json_decref(nodes);
-    return nodes != NULL;
-}
-
-void whatif_more_nodes(struct trial *t)
-{
-    size_t n, n_slots, tried = 0;
-    struct ranked *ranked = rank_holders(t, &n);
-    const uint32_t *slots = snapshot_sorted_nodes(t->gang->snapshot, &n_slots);
-
-    t->n_trials = 0;
-    for (size_t i = 0; n > 0 && i < n_slots && tried < NODES_TRIED; i++) {
-        const char *node = snapshot_node(t->gang->snapshot, slots[i])->info->name;
-        size_t before = t->n_trials;
-
-        if (fits_with_another(t, ranked, n, node)) {
-            json_array_append_new(t->hints,
-                                  json_string(arena_printf(t->gang->arena, "with one more node like %s", node)));
-            return;
-        }
-        tried += t->n_trials > before;
-    }
 }

@@ -320,6 +320,43 @@ static void print_hints(struct cli *cli, const json_t *hints)
     }
 }
 
+/* "2 like gpu-3: 8 x H100, 64 cpu, 512Gi of memory" */
+static void print_more_nodes(struct cli *cli, const json_t *nodes)
+{
+    const json_t *node, *device;
+    size_t i, k;
+
+    if (json_array_size(nodes) > 0)
+        fputs("\n  Empty nodes more that would make it fit now\n", cli->out);
+    json_array_foreach (nodes, i, node) {
+        const char *before = ": ";
+        BUF line = {0};
+
+        text_field(&line, node, "count");
+        buf_adds(&line, " like ");
+        text_field(&line, node, "like");
+        json_array_foreach (json_object_get(node, "devices"), k, device) {
+            buf_adds(&line, before);
+            text_field(&line, device, "count");
+            buf_adds(&line, " x ");
+            text_field(&line, device, "name");
+            before = ", ";
+        }
+        if (json_object_get(node, "cpu")) {
+            buf_adds(&line, before);
+            text_field(&line, node, "cpu");
+            buf_adds(&line, " cpu");
+            before = ", ";
+        }
+        if (json_object_get(node, "memory")) {
+            buf_adds(&line, before);
+            text_field(&line, node, "memory");
+            buf_adds(&line, " of memory");
+        }
+        paragraph(cli, "    - ", buf_str(&line));
+    }
+}
+
 static void print_chosen(struct cli *cli, const json_t *explanation)
 {
     const json_t *chosen = json_object_get(explanation, "chosen"), *one;
@@ -348,6 +385,7 @@ static void print_explanation(struct cli *cli, const json_t *explanation)
         print_group(cli, group);
     print_blocking(cli, json_object_get(explanation, "blocking"));
     print_hints(cli, json_object_get(explanation, "hints"));
+    print_more_nodes(cli, json_object_get(explanation, "wouldFitWithNodes"));
 }
 
 int run_explain(struct cli *cli)

@@ -114,7 +114,10 @@ static const struct command_case {
        "mine\"}],"
        "\"moreHolders\":{\"holders\":3,\"devices\":5}}]}],\"blocking\":[{\"kind\":\"devices\",\"name\":\"job 1 "
        "(train)\",\"detail\":"
-       "\"holds 2 devices\",\"nodes\":[\"n1\"]}],\"hints\":[\"when job 1 (train) ends\"]}",
+       "\"holds 2 devices\",\"nodes\":[\"n1\"]}],\"hints\":[\"when job 1 (train) ends\"],"
+       "\"wouldFitWithNodes\":[{\"like\":\"n1\",\"count\":2,\"devices\":[{\"name\":\"H100\",\"count\":8},{\"name\":"
+       "\"nic.x\","
+       "\"count\":1}],\"cpu\":\"64\",\"memory\":\"512Gi\"},{\"like\":\"n7\",\"count\":3,\"devices\":[]}]}",
        0}},
      0,
      "Job 3 c: Pending, held up by devices\n"
@@ -130,7 +133,11 @@ static const struct command_case {
      "    - job 1 (train) holds 2 devices (node n1)\n"
      "\n"
      "  What would help\n"
-     "    - when job 1 (train) ends\n",
+     "    - when job 1 (train) ends\n"
+     "\n"
+     "  Empty nodes more that would make it fit now\n"
+     "    - 2 like n1: 8 x H100, 1 x nic.x, 64 cpu, 512Gi of memory\n"
+     "    - 3 like n7\n",
      "",
      NULL},
     {"actions try all and tell the first failure",

@@ -179,7 +179,8 @@ static const struct summary_case {
      "ends, or without the gang constraint on d.x/link, or with one more node like n1."},
     {"waits: cores are taken", ROOMY("n1", "") POD("n1", "6"), 2, NULL, "overhead: {cpu: '1'}", NULL,
      "The gang must wait: 1 of 2 members of group w finds a place; a member asks 2 of cpu, the most left on one node "
-     "is 2 (n1), room for 1 of 2 members; it would fit with more cpu on node n1."},
+     "is 2 (n1), room for 1 of 2 members; it would fit with more cpu on node n1, or with one "
+     "more node like n1."},
     {"waits: no alternative is free",
      ROOMY("n1", "") GPU SLICE("n1", PLAIN("a") "," PLAIN("b"))
          OF_JOB("t-4-1-w-0-g", "4", "n1", HAS("n1", "a") "," HAS("n1", "b")),
