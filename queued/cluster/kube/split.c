@@ -319,29 +319,38 @@ static size_t max_bytes(const struct split *split)
     return split->part == PART_METADATA ? MAX_METADATA_BYTES : split->options.max_item_bytes;
 }
 
-static int keep(struct split *split, const char *bytes, size_t n, struct error *err)
+/* How many of the next bytes may be kept; of what is not kept, all. */
+static size_t room_for(const struct split *split, size_t len)
 {
-    size_t max = max_bytes(split);
-    struct error why = {0};
+    size_t room = max_bytes(split) - split->kept.len;
 
     if (!parts[split->part].is_kept || split->why.code)
-        return 0;
-    if (n > max - split->kept.len) {
-        error_set(&why, ERR_LIMIT, "larger than %zu bytes", max);
-        return give_up_on_value(split, &why, err);
-    }
-    buf_add(&split->kept, bytes, n);
-    return 0;
+        return len;
+    return len < room ? len : room;
 }
 
-/* Goes on with the value at hand. Returns how many bytes it took, or SIZE_MAX. */
+static int too_large(struct split *split, struct error *err)
+{
+    struct error why = {0};
+
+    error_set(&why, ERR_LIMIT, "larger than %zu bytes", max_bytes(split));
+    return give_up_on_value(split, &why, err);
+}
+
+/* Goes on with the value at hand. Returns how many bytes it took, or SIZE_MAX. Looks at no byte beyond a limit before
+ * it has said so: then the same is said whatever the pieces. */
 static size_t feed_value(struct split *split, const char *bytes, size_t len, struct error *err)
 {
+    size_t room = room_for(split, len), n;
     bool is_ended;
-    size_t n = scan_value(split, bytes, len, &is_ended, err);
 
-    if (n == SIZE_MAX || keep(split, bytes, n, err) < 0)
+    if (room == 0)
+        return too_large(split, err) < 0 ? SIZE_MAX : 0;
+    n = scan_value(split, bytes, room, &is_ended, err);
+    if (n == SIZE_MAX)
         return SIZE_MAX;
+    if (parts[split->part].is_kept && !split->why.code)
+        buf_add(&split->kept, bytes, n);
     if (is_ended) {
         split->is_scanning = false;
         if (parts[split->part].take(split, err) < 0)
