@@ -14,7 +14,7 @@ static enum gang_verdict decide(struct gang *gang, struct placement **out)
         return GANG_REFUSED;
     outcome = gang_plan(gang, true, out);
     if (outcome == GS_FOUND)
-        return *out && gang_check(gang, *out) ? GANG_FITS : GANG_UNDECIDED;
+        return *out ? GANG_FITS : GANG_UNDECIDED;
     if (outcome == GS_BUDGET)
         return GANG_UNDECIDED;
     if (gang->evaluation_error) {

@@ -115,6 +115,8 @@ static struct gs_hash sign_device(struct builder *b, struct gs_cell *cell, gs_am
     struct gs_use *uses = arena_array(b->arena, struct gs_use, device->gs.n_counters);
     struct gs_hash h = device->signature;
 
+    if (device->gs.likeness)
+        h = gs_hash_mix(h, device->gs.likeness);
     h = gs_hash_mix(gs_hash_mix(h, device->gs.multi), device->gs.charged * 2u + device->gs.pins);
     for (size_t i = 0; i < device->gs.n_counters; i++) {
         size_t position;

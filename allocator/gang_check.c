@@ -1,9 +1,17 @@
 /* The placement, replayed: every member's steered claims go through predict on its node, one member after the other, as
- * kube-scheduler will take them.
+ * kube-scheduler will take them. The claims of a pod go in the order of its spec.resourceClaims; a shared claim is
+ * allocated by the first member that names it.
  *
  * Where every request names its devices by an attribute that identifies them, one order proves all: a claim can only be
  * given what was planned for it, the plan gives no device twice, and what is taken adds up to the same in any order.
- * Else several orders are tried: forwards, backwards, and some that are mixed. */
+ *
+ * Else first fit has a say, and the plan follows it: what the members are given in their plain order becomes the plan,
+ * until the plan repeats itself. Then other orders are tried: members can only disturb each other on one node (or all,
+ * where a claim is usable on several), so all orders of the few members of a node, or several of many. Every member
+ * must find devices, and what the gang asks of all of them together must hold.
+ *
+ * Where that fails the claims are widened: each admits what the others of its node were given, too, so that first fit
+ * deals out as if nothing were steered but the node. */
 #include <string.h>
 
 #include "allocator/base/mem.h"
@@ -13,15 +21,20 @@
 #include "allocator/base/banned.h"
 
 #define MIXED_ORDERS 6
-#define LARGE_GANG   8 /* members; the first so many of a larger one are replayed where that is enough */
+#define FEW_MEMBERS  5  /* so many that all orders are tried */
+#define MAX_FOLLOWS  4  /* before the plan repeats itself */
+#define TURN_STEPS   64 /* of the budget: one member replayed where devices are not told apart */
+#define LARGE_GANG   8  /* members; the first so many of a larger one are replayed where that is enough */
 
 struct replay_claim {
     const struct claim *claim;
     const struct allocation *planned;
     size_t shared; /* index into gang->shared; SIZE_MAX: the member's own */
+    size_t entry;  /* in the placed member's claims */
     bool is_exact;
 };
 struct replay_member {
+    const struct placed_member *placed;
     const struct node *node;
     const struct pod_demand *demand;
     struct replay_claim *claims;
@@ -61,6 +74,21 @@ static struct replay_claim steered(struct replay *r, const struct node *node, co
     return out;
 }
 
+/* Every member that uses it shows the same. */
+static const struct allocation *planned_of_existing(const struct replay *r, const struct placement *placement,
+                                                    const struct gang_shared_claim *shared)
+{
+    for (size_t m = 0; m < placement->n_members; m++) {
+        const struct placed_member *member = &placement->members[m];
+        const struct gang_group *group = &r->gang->spec->groups[member->group];
+
+        for (size_t c = 0; c < group->n_claims; c++)
+            if (group->claims[c].source == GANG_CLAIM_EXISTING && strcmp(group->claims[c].name, shared->existing) == 0)
+                return &member->claims[c].allocation;
+    }
+    return NULL;
+}
+
 static void prepare_shared(struct replay *r, const struct placement *placement)
 {
     r->shared = arena_array(r->arena, struct replay_claim, r->gang->n_shared);
@@ -68,7 +96,8 @@ static void prepare_shared(struct replay *r, const struct placement *placement)
         const struct gang_shared_claim *shared = &r->gang->shared[s];
 
         if (shared->spec_index == SIZE_MAX) { /* exists already, so that it cannot be steered */
-            r->shared[s] = (struct replay_claim){.claim = shared->unit->claims[0], .shared = s};
+            r->shared[s] = (struct replay_claim){
+                .claim = shared->unit->claims[0], .planned = planned_of_existing(r, placement, shared), .shared = s};
         } else {
             const struct allocation *planned = &placement->shared[shared->spec_index];
             const struct node *node =
@@ -104,6 +133,7 @@ static void prepare_member(struct replay *r, const struct placed_member *placed,
     const struct gang_group *group = &r->gang->spec->groups[placed->group];
     const struct gang_kind *kind = &r->gang->kinds[r->gang->kind_of[placed->group]];
 
+    out->placed = placed;
     out->node = snapshot_find_node(r->gang->snapshot, placed->node);
     out->demand = &kind->rules.demand;
     out->claims = arena_array(r->arena, struct replay_claim, placed->n_claims);
@@ -115,7 +145,8 @@ static void prepare_member(struct replay *r, const struct placed_member *placed,
         if (claim->source == GANG_CLAIM_OWN)
             *one = steered(r, out->node, group->claims[c].object, &claim->allocation);
         else if (claim->source == GANG_CLAIM_EXTENDED)
-            *one = (struct replay_claim){implicit_claim(r, kind, out->node), &claim->allocation, SIZE_MAX, false};
+            *one = (struct replay_claim){
+                .claim = implicit_claim(r, kind, out->node), .planned = &claim->allocation, .shared = SIZE_MAX};
         else
             shared =
                 claim->source == GANG_CLAIM_SHARED ? claim->shared : existing_index(r->gang, group->claims[c].name);
@@ -123,6 +154,7 @@ static void prepare_member(struct replay *r, const struct placed_member *placed,
             *one = r->shared[shared];
         else if (claim->source == GANG_CLAIM_SHARED || claim->source == GANG_CLAIM_EXISTING)
             continue; /* has its devices already */
+        one->entry = c;
         r->is_exact = r->is_exact && one->is_exact;
         out->n_claims++;
     }
@@ -157,9 +189,19 @@ static bool as_planned(const struct allocation *got, const struct allocation *pl
 
 struct turn { /* the state of one replay */
     struct ledger *ledger;
+    struct arena *arena;
     const struct allocation **shared; /* what each shared claim was given; NULL: nothing yet */
-    struct arena arena;
+    const struct node **shared_nodes; /* where */
+    const struct allocation ***got;   /* per member of the replay, per claim of it; NULL: not replayed */
 };
+
+static void turn_init(struct turn *turn, const struct replay *r, struct arena *arena)
+{
+    *turn = (struct turn){.ledger = ledger_new(r->gang->snapshot), .arena = arena};
+    turn->shared = arena_array(arena, const struct allocation *, r->gang->n_shared);
+    turn->shared_nodes = arena_array(arena, const struct node *, r->gang->n_shared);
+    turn->got = arena_array(arena, const struct allocation **, r->n_members);
+}
 
 static bool usable_on(const struct allocation *allocation, const struct node *node)
 {
@@ -168,89 +210,346 @@ static bool usable_on(const struct allocation *allocation, const struct node *no
     return !allocation->selector || node_selector_matches(allocation->selector, node->info);
 }
 
-static bool take_results(const struct replay *r, struct turn *turn, const struct replay_claim *const *asked, size_t n,
-                         const struct prediction *prediction)
+static bool take_results(struct turn *turn, const struct replay_member *member, const struct allocation **got,
+                         const size_t *asked, size_t n, const struct prediction *prediction)
 {
     for (size_t i = 0; i < n; i++) {
-        if (asked[i]->is_exact && !as_planned(&prediction->allocations[i], asked[i]->planned))
+        const struct replay_claim *claim = &member->claims[asked[i]];
+
+        got[asked[i]] = &prediction->allocations[i];
+        if (claim->is_exact && !as_planned(got[asked[i]], claim->planned))
             return false;
-        if (asked[i]->shared != SIZE_MAX)
-            turn->shared[asked[i]->shared] = &prediction->allocations[i];
-        ledger_take(turn->ledger, &prediction->allocations[i]);
+        if (claim->shared != SIZE_MAX) {
+            turn->shared[claim->shared] = got[asked[i]];
+            turn->shared_nodes[claim->shared] = member->node;
+        }
+        ledger_take(turn->ledger, got[asked[i]]);
     }
-    (void)r;
     return true;
 }
 
-static bool schedule(const struct replay *r, struct turn *turn, const struct replay_member *member)
+static bool schedule(const struct replay *r, struct turn *turn, size_t index)
 {
-    const struct claim **claims = arena_array(&turn->arena, const struct claim *, member->n_claims);
-    const struct replay_claim **asked = arena_array(&turn->arena, const struct replay_claim *, member->n_claims);
+    const struct replay_member *member = &r->members[index];
+    const struct claim **claims = arena_array(turn->arena, const struct claim *, member->n_claims);
+    size_t *asked = arena_array(turn->arena, size_t, member->n_claims), n = 0;
     const struct search_options options = {0};
     struct prediction prediction;
     struct shape *shape;
-    size_t n = 0;
 
+    turn->got[index] = arena_array(turn->arena, const struct allocation *, member->n_claims);
     for (size_t c = 0; c < member->n_claims; c++) {
         const struct replay_claim *claim = &member->claims[c];
         const struct allocation *given = claim->shared == SIZE_MAX ? NULL : turn->shared[claim->shared];
 
         if (!claim->claim || (given && !usable_on(given, member->node)))
             return false;
+        turn->got[index][c] = given;
         if (given)
             continue;
-        asked[n] = claim;
+        asked[n] = c;
         claims[n++] = claim->claim;
     }
     shape = shape_new(r->gang->snapshot, claims, n);
-    predict_shape(shape, turn->ledger, member->node, &options, &turn->arena, &prediction);
+    predict_shape(shape, turn->ledger, member->node, &options, turn->arena, &prediction);
     shape_free(shape);
     if (prediction.verdict != PREDICT_ALLOCATED)
         return false;
     ledger_add_pod(turn->ledger, member->node, member->demand);
-    return take_results(r, turn, asked, n, &prediction);
+    return take_results(turn, member, turn->got[index], asked, n, &prediction);
 }
 
-static bool replay_order(const struct replay *r, const size_t *order)
+/* ---- what the gang asks of all its devices together ---- */
+
+/* What a constraint has seen so far. */
+struct seen {
+    const struct gang_constraint *constraint;
+    uint32_t *elements; /* of matchAttribute: those that all share; of distinctAttribute: all */
+    size_t n;
+    bool is_begun;
+};
+
+static bool seen_has(const struct seen *seen, uint32_t element)
 {
-    struct turn turn = {.ledger = ledger_new(r->gang->snapshot)};
+    for (size_t i = 0; i < seen->n; i++)
+        if (seen->elements[i] == element)
+            return true;
+    return false;
+}
+
+static bool value_has(const struct gs_value *value, uint32_t element)
+{
+    for (uint32_t i = 0; i < value->n; i++)
+        if (value->elements[i] == element)
+            return true;
+    return false;
+}
+
+static bool see_value(struct seen *seen, const struct gs_value *value, struct arena *arena)
+{
+    bool distinct = seen->constraint->kind == GANG_DISTINCT_ATTRIBUTE;
+    uint32_t *next = arena_array(arena, uint32_t, seen->n + value->n);
+    size_t n = 0;
+
+    for (size_t i = 0; i < seen->n; i++)
+        if (distinct || value_has(value, seen->elements[i]))
+            next[n++] = seen->elements[i];
+    for (uint32_t i = 0; i < value->n && (distinct || !seen->is_begun); i++) {
+        if (distinct && seen_has(seen, value->elements[i]))
+            return false;
+        next[n++] = value->elements[i];
+    }
+    *seen = (struct seen){.constraint = seen->constraint, .elements = next, .n = n, .is_begun = true};
+    return n > 0;
+}
+
+static const struct pool_device *device_of(const struct replay *r, const struct device_result *result)
+{
+    const struct pool *pool = snapshot_find_pool(r->gang->snapshot, result->driver, result->pool);
+
+    for (size_t i = 0; pool && i < pool->n_devices; i++)
+        if (strcmp(pool->devices[i].device->name, result->device) == 0)
+            return &pool->devices[i];
+    return NULL;
+}
+
+/* Results of steered claims name the request alone; the plan tells the alternative. */
+static bool covers_result(const struct gang_constraint *constraint, const struct allocation *planned,
+                          const struct device_result *result)
+{
+    char request[64];
+    size_t len = strcspn(result->request, "/");
+    const char *sub = "";
+
+    if (len >= sizeof(request))
+        return false;
+    memcpy(request, result->request, len);
+    request[len] = 0;
+    for (size_t i = 0; i < planned->n_results; i++)
+        if (strncmp(planned->results[i].request, request, len) == 0 && planned->results[i].request[len] == '/')
+            sub = planned->results[i].request + len + 1;
+    return gang_constraint_covers_request(constraint, request, sub);
+}
+
+static bool see_claim(const struct replay *r, struct seen *seen, const struct replay_claim *claim,
+                      const struct allocation *got, struct arena *arena)
+{
+    for (size_t i = 0; got && i < got->n_results; i++) {
+        const struct pool_device *device = device_of(r, &got->results[i]);
+        const struct gs_value *value;
+
+        if (!covers_result(seen->constraint, claim->planned, &got->results[i]))
+            continue;
+        value = device
+                    ? gang_value(r->gang, attribute_find(got->results[i].driver, device->device, seen->constraint->key),
+                                 arena)
+                    : NULL;
+        if (!value || value->odd || !see_value(seen, value, arena))
+            return false;
+    }
+    return true;
+}
+
+static bool group_shares(const struct gang *gang, size_t g, size_t shared)
+{
+    return gang->kinds[gang->kind_of[g]].shared >> shared & 1;
+}
+
+static bool covers_shared(const struct gang *gang, const struct gang_constraint *constraint, size_t shared)
+{
+    if (gang->shared[shared].spec_index == SIZE_MAX) /* exists already: of no group */
+        return constraint->n_groups == 0;
+    for (size_t g = 0; g < gang->spec->n_groups; g++)
+        if (group_shares(gang, g, shared) && gang_constraint_covers_group(constraint, gang->spec->groups[g].name))
+            return true;
+    return false;
+}
+
+static bool constraint_holds(const struct replay *r, const struct turn *turn, const struct gang_constraint *constraint)
+{
+    struct seen seen = {.constraint = constraint};
+
+    for (size_t s = 0; s < r->gang->n_shared; s++)
+        if (turn->shared[s] && covers_shared(r->gang, constraint, s) &&
+            !see_claim(r, &seen, &r->shared[s], turn->shared[s], turn->arena))
+            return false;
+    for (size_t m = 0; m < r->n_members; m++) {
+        const struct replay_member *member = &r->members[m];
+
+        if (!turn->got[m] ||
+            !gang_constraint_covers_group(constraint, r->gang->spec->groups[member->placed->group].name))
+            continue;
+        for (size_t c = 0; c < member->n_claims; c++)
+            if (member->claims[c].shared == SIZE_MAX &&
+                !see_claim(r, &seen, &member->claims[c], turn->got[m][c], turn->arena))
+                return false;
+    }
+    return true;
+}
+
+static bool uses_excluded(const struct gang *gang, const struct replay *r, const struct allocation *got)
+{
+    for (size_t i = 0; got && i < got->n_results; i++) {
+        const struct pool_device *device = device_of(r, &got->results[i]);
+
+        for (size_t x = 0; device && x < gang->spec->n_excluded; x++)
+            if (device_matches(gang->snapshot, gang->spec->excluded[x], got->results[i].driver, device->device))
+                return true;
+    }
+    return false;
+}
+
+static bool gang_agrees(const struct replay *r, const struct turn *turn)
+{
+    const struct gang_spec *spec = r->gang->spec;
+
+    for (size_t i = 0; i < spec->n_constraints; i++)
+        if (spec->constraints[i].kind != GANG_MATCH_NODE_LABEL && !constraint_holds(r, turn, &spec->constraints[i]))
+            return false;
+    for (size_t m = 0; m < r->n_members && spec->n_excluded; m++)
+        for (size_t c = 0; turn->got[m] && c < r->members[m].n_claims; c++)
+            if (uses_excluded(r->gang, r, turn->got[m][c]))
+                return false;
+    return true;
+}
+
+/* ---- an order ---- */
+
+/* Whether all members find devices in this order; what they are given stays in `turn`. */
+static bool play(const struct replay *r, struct turn *turn, const size_t *order, size_t n)
+{
     bool held = true;
 
-    arena_init(&turn.arena);
-    turn.shared = arena_array(&turn.arena, const struct allocation *, r->gang->n_shared);
-    for (size_t i = 0; i < r->n_members && held; i++)
-        held = schedule(r, &turn, &r->members[order[i]]);
-    arena_release(&turn.arena);
+    for (size_t i = 0; i < n && held; i++)
+        held = schedule(r, turn, order[i]);
+    if (r->is_exact)
+        return held;
+    r->gang->steps -= r->gang->steps < n * TURN_STEPS ? r->gang->steps : n * TURN_STEPS;
+    return held && gang_agrees(r, turn);
+}
+
+static bool replay_order(const struct replay *r, const size_t *order, size_t n)
+{
+    struct arena arena;
+    struct turn turn;
+    bool held;
+
+    arena_init(&arena);
+    turn_init(&turn, r, &arena);
+    held = play(r, &turn, order, n);
     ledger_free(turn.ledger);
+    arena_release(&arena);
     return held;
 }
 
 /* ---- several orders ---- */
 
-static void mix(size_t *order, size_t n, struct rng *rng)
+static void swap(size_t *order, size_t i, size_t j)
 {
-    for (size_t i = n; i > 1; i--) {
-        size_t j = rng_below(rng, i), kept = order[i - 1];
+    size_t kept = order[i];
 
-        order[i - 1] = order[j];
-        order[j] = kept;
-    }
+    order[i] = order[j];
+    order[j] = kept;
 }
 
-static bool holds_in_other_orders(const struct replay *r, size_t *order)
+static void reverse(size_t *order, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++)
+        swap(order, i, n - 1 - i);
+}
+
+static void mix(size_t *order, size_t n, struct rng *rng)
+{
+    for (size_t i = n; i > 1; i--)
+        swap(order, i - 1, rng_below(rng, i));
+}
+
+/* The next one in lexical order; false after the last. */
+static bool next_order(size_t *order, size_t n)
+{
+    size_t at = n - 1, with = n - 1;
+
+    while (at > 0 && order[at - 1] > order[at])
+        at--;
+    if (at == 0)
+        return false;
+    while (order[with] < order[at - 1])
+        with--;
+    swap(order, at - 1, with);
+    reverse(order + at, n - at);
+    return true;
+}
+
+/* In every order of these members but the plain one, in which they are given. */
+static bool holds_in_all_orders(const struct replay *r, size_t *members, size_t n)
+{
+    while (next_order(members, n))
+        if (!replay_order(r, members, n))
+            return false;
+    return true;
+}
+
+static bool holds_in_some_orders(const struct replay *r, size_t *members, size_t n)
 {
     struct rng rng = {.state = 1};
 
-    for (size_t i = 0; i < r->n_members; i++)
-        order[i] = r->n_members - 1 - i;
-    if (!replay_order(r, order))
+    reverse(members, n);
+    if (!replay_order(r, members, n))
         return false;
     for (size_t t = 0; t < MIXED_ORDERS; t++) {
-        mix(order, r->n_members, &rng);
-        if (!replay_order(r, order))
+        mix(members, n, &rng);
+        if (!replay_order(r, members, n))
             return false;
     }
     return true;
+}
+
+/* Whether the member's node offers devices that other nodes offer, too: its claims may admit them, planned or not. */
+static bool reaches_network(const struct replay *r, const struct replay_member *member)
+{
+    const struct gang_kind *kind = &r->gang->kinds[r->gang->kind_of[member->placed->group]];
+    const struct gang_unit *unit = kind->forms[gang_form_of(r->gang, member->node->info)];
+    struct arena_mark mark = arena_mark(r->arena);
+    const struct bench *bench = bench_make(unit->shape, NULL, member->node, r->arena);
+    bool reaches = false;
+
+    for (size_t i = 0; i < bench->n_offers && !reaches; i++)
+        reaches = bench->offers[i].view->pool->only_node == NULL;
+    arena_rewind(r->arena, mark);
+    return reaches;
+}
+
+/* Whether members on different nodes can have a say in what each other is given. */
+static bool is_coupled(const struct replay *r)
+{
+    for (size_t i = 0; i < r->gang->spec->n_constraints; i++)
+        if (r->gang->spec->constraints[i].kind != GANG_MATCH_NODE_LABEL)
+            return true;
+    for (size_t m = 0; m < r->n_members; m++)
+        if (reaches_network(r, &r->members[m]))
+            return true;
+    return r->gang->n_shared > 0;
+}
+
+static bool holds_in_other_orders(const struct replay *r)
+{
+    size_t *party = arena_array(r->arena, size_t, r->n_members);
+    bool *done = arena_array(r->arena, bool, r->n_members), all = is_coupled(r), held = true;
+
+    for (size_t m = 0; m < r->n_members && held; m++) {
+        size_t n = 0;
+
+        for (size_t k = m; k < r->n_members && !done[m]; k++)
+            if (all || r->members[k].node == r->members[m].node) {
+                party[n++] = k;
+                done[k] = k != m;
+            }
+        done[m] = true;
+        if (n < 2)
+            continue;
+        held = n <= FEW_MEMBERS ? holds_in_all_orders(r, party, n) : holds_in_some_orders(r, party, n);
+    }
+    return held;
 }
 
 /* ---- large gangs ---- */
@@ -300,29 +599,269 @@ static bool needs_no_full_replay(const struct replay *r, const struct placement 
     return true;
 }
 
-bool gang_check(struct gang *gang, struct placement *placement)
+/* ---- the plan follows ---- */
+
+static bool differs(const struct replay *r, const struct turn *turn)
+{
+    for (size_t m = 0; m < r->n_members; m++)
+        for (size_t c = 0; c < r->members[m].n_claims; c++)
+            if (!as_planned(turn->got[m][c], r->members[m].claims[c].planned))
+                return true;
+    return false;
+}
+
+/* An allocation in place of another one; what is admitted beside it stays. */
+static void put_allocation(const struct allocation *at, const struct allocation *next)
+{
+    struct allocation *out = (struct allocation *)(uintptr_t)at;
+    const struct allocation before = *at;
+
+    *out = *next;
+    out->also = before.also;
+    out->n_also = before.n_also;
+    out->kept = before.kept;
+    out->n_kept = before.n_kept;
+}
+
+/* The members' own claims, each unit's together. */
+static bool follow_own(const struct replay *r, const struct turn *turn, size_t m, const struct placed_member *out)
+{
+    const struct replay_member *member = &r->members[m];
+    const struct gang_kind *kind = &r->gang->kinds[r->gang->kind_of[out->group]];
+    const struct gang_unit *unit = kind->forms[gang_form_of(r->gang, member->node->info)];
+    const struct allocation **planned = arena_array(r->arena, const struct allocation *, unit->n_claims), *next;
+    const struct allocation **got = arena_array(r->arena, const struct allocation *, unit->n_claims);
+
+    for (size_t c = 0; c < unit->n_claims; c++) {
+        size_t entry = unit->entries[c] == SIZE_MAX ? r->gang->spec->groups[out->group].n_claims : unit->entries[c];
+
+        for (size_t k = 0; k < member->n_claims; k++)
+            if (member->claims[k].entry == entry) {
+                planned[c] = member->claims[k].planned;
+                got[c] = turn->got[m][k];
+            }
+    }
+    next = gang_allocations(r->gang, unit, member->node, planned, got);
+    for (size_t c = 0; next && c < unit->n_claims; c++)
+        put_allocation(
+            &out->claims[unit->entries[c] == SIZE_MAX ? r->gang->spec->groups[out->group].n_claims : unit->entries[c]]
+                 .allocation,
+            &next[c]);
+    return next || unit->n_claims == 0;
+}
+
+static bool follow_shared(const struct replay *r, const struct turn *turn, struct placement *out)
+{
+    for (size_t s = 0; s < r->gang->n_shared; s++) {
+        const struct gang_shared_claim *shared = &r->gang->shared[s];
+        const struct allocation *next;
+
+        if (!turn->shared[s])
+            continue;
+        next = gang_allocations(r->gang, shared->unit, turn->shared_nodes[s], &r->shared[s].planned, &turn->shared[s]);
+        if (!next)
+            return false;
+        if (shared->spec_index != SIZE_MAX) {
+            put_allocation(&out->shared[shared->spec_index], next);
+            continue;
+        }
+        for (size_t m = 0; m < r->n_members; m++)
+            for (size_t c = 0; c < r->members[m].n_claims; c++)
+                if (r->members[m].claims[c].shared == s)
+                    put_allocation(&out->members[m].claims[r->members[m].claims[c].entry].allocation, next);
+    }
+    return true;
+}
+
+static struct placement *copy_placement(struct gang *gang, const struct placement *from)
+{
+    struct placement *out = arena_new(gang->arena, struct placement);
+    struct placed_member *members = arena_array(gang->arena, struct placed_member, from->n_members);
+    struct allocation *shared = arena_array(gang->arena, struct allocation, from->n_shared);
+
+    *out = *from;
+    for (size_t m = 0; m < from->n_members; m++) {
+        struct placed_claim *claims = arena_array(gang->arena, struct placed_claim, from->members[m].n_claims);
+
+        members[m] = from->members[m];
+        if (members[m].n_claims)
+            memcpy(claims, from->members[m].claims, members[m].n_claims * sizeof(*claims));
+        members[m].claims = claims;
+    }
+    if (from->n_shared)
+        memcpy(shared, from->shared, from->n_shared * sizeof(*shared));
+    out->members = members;
+    out->shared = shared;
+    return out;
+}
+
+/* The placement with what the members were given; NULL when that cannot be told. */
+static struct placement *follow(const struct replay *r, const struct turn *turn, const struct placement *placement)
+{
+    struct placement *out = copy_placement(r->gang, placement);
+
+    for (size_t m = 0; m < r->n_members; m++)
+        if (!follow_own(r, turn, m, &out->members[m]))
+            return NULL;
+    return follow_shared(r, turn, out) ? out : NULL;
+}
+
+/* ---- wider claims ---- */
+
+/* What the claims of a node that are not exact were given, all together. */
+static const struct device_result *given_on(const struct replay *r, const struct node *node, size_t *out_n)
+{
+    struct device_result *out;
+    size_t n = 0;
+
+    for (size_t m = 0; m < r->n_members; m++)
+        for (size_t c = 0; c < r->members[m].n_claims; c++)
+            n += r->members[m].claims[c].planned->n_results;
+    out = arena_array(r->gang->arena, struct device_result, n);
+    n = 0;
+    for (size_t m = 0; m < r->n_members; m++)
+        for (size_t c = 0; c < r->members[m].n_claims && r->members[m].node == node; c++) {
+            const struct replay_claim *claim = &r->members[m].claims[c];
+
+            if (claim->is_exact || !claim->planned->only_node)
+                continue;
+            memcpy(out + n, claim->planned->results, claim->planned->n_results * sizeof(*out));
+            n += claim->planned->n_results;
+        }
+    *out_n = n;
+    return out;
+}
+
+static void widen_claim(const struct replay *r, const struct replay_claim *claim, const struct node *node)
+{
+    struct allocation *planned = (struct allocation *)(uintptr_t)claim->planned;
+
+    if (!claim->is_exact && planned->only_node)
+        planned->also = given_on(r, node, &planned->n_also);
+}
+
+/* ---- constraints of the gang in its claims ---- */
+
+/* The constraints on attributes that cover the group, or any that uses the shared claim. */
+static void keep_constraints(struct gang *gang, const struct allocation *planned, size_t group, size_t shared)
+{
+    struct allocation *out = (struct allocation *)(uintptr_t)planned;
+    const struct gang_spec *spec = gang->spec;
+    const struct gang_constraint **kept = arena_array(gang->arena, const struct gang_constraint *, spec->n_constraints);
+
+    out->n_kept = 0;
+    for (size_t i = 0; i < spec->n_constraints; i++) {
+        const struct gang_constraint *one = &spec->constraints[i];
+
+        if (one->kind != GANG_MATCH_NODE_LABEL &&
+            (shared == SIZE_MAX ? gang_constraint_covers_group(one, spec->groups[group].name)
+                                : covers_shared(gang, one, shared)))
+            kept[out->n_kept++] = one;
+    }
+    out->kept = kept;
+}
+
+static void keep_all_constraints(struct gang *gang, const struct placement *placement)
+{
+    for (size_t s = 0; s < placement->n_shared; s++)
+        keep_constraints(gang, &placement->shared[s], 0, s);
+    for (size_t m = 0; m < placement->n_members; m++)
+        for (size_t c = 0; c < placement->members[m].n_claims; c++)
+            if (placement->members[m].claims[c].source == GANG_CLAIM_OWN)
+                keep_constraints(gang, &placement->members[m].claims[c].allocation, placement->members[m].group,
+                                 SIZE_MAX);
+}
+
+/* ---- the whole ---- */
+
+static void prepare(struct replay *r, struct gang *gang, const struct placement *placement)
+{
+    *r = (struct replay){.gang = gang, .arena = &gang->work, .n_members = placement->n_members, .is_exact = true};
+    if (needs_no_full_replay(r, placement))
+        r->n_members = LARGE_GANG;
+    r->members = arena_array(r->arena, struct replay_member, r->n_members);
+    prepare_shared(r, placement);
+    for (size_t m = 0; m < r->n_members; m++)
+        prepare_member(r, &placement->members[m], &r->members[m]);
+}
+
+static struct placement *widened(struct gang *gang, const struct placement *placement)
+{
+    struct placement *out = copy_placement(gang, placement);
+    struct replay r;
+
+    prepare(&r, gang, out);
+    for (size_t m = 0; m < r.n_members; m++)
+        for (size_t c = 0; c < r.members[m].n_claims; c++)
+            widen_claim(&r, &r.members[m].claims[c], r.members[m].node);
+    return out;
+}
+
+/* Replay once; when the plan has to follow first fit, *out_next is what it becomes. */
+static enum gang_steering check_once(struct gang *gang, const struct placement *placement, struct placement **out_next)
+{
+    struct replay r;
+    struct turn turn;
+    size_t *plain;
+    bool held;
+
+    prepare(&r, gang, placement);
+    turn_init(&turn, &r, r.arena);
+    plain = arena_array(r.arena, size_t, r.n_members);
+    for (size_t m = 0; m < r.n_members; m++)
+        plain[m] = m;
+    held = play(&r, &turn, plain, r.n_members);
+    ledger_free(turn.ledger);
+    if (r.is_exact)
+        return held ? GANG_STEERED : GANG_WRONG;
+    if (!held)
+        return GANG_BIND_ONLY;
+    if (!differs(&r, &turn))
+        return holds_in_other_orders(&r) ? GANG_STEERED : GANG_BIND_ONLY;
+    *out_next = follow(&r, &turn, placement);
+    return GANG_BIND_ONLY;
+}
+
+static enum gang_steering check(struct gang *gang, struct placement **placement)
+{
+    enum gang_steering answer = GANG_BIND_ONLY;
+    struct placement *at = *placement;
+
+    for (size_t i = 0; i < MAX_FOLLOWS && at && answer == GANG_BIND_ONLY; i++) {
+        struct arena_mark mark = arena_mark(&gang->work);
+        struct placement *next = NULL;
+
+        answer = check_once(gang, at, &next);
+        if (answer == GANG_STEERED)
+            *placement = at;
+        at = next;
+        arena_rewind(&gang->work, mark);
+    }
+    return answer;
+}
+
+enum gang_steering gang_check(struct gang *gang, struct placement **placement)
 {
     struct arena_mark mark = arena_mark(&gang->work);
-    struct replay r = {.gang = gang, .arena = &gang->work, .n_members = placement->n_members, .is_exact = true};
-    size_t *order = arena_array(r.arena, size_t, r.n_members);
-    bool held, exact;
+    enum gang_steering answer;
+    struct placement *wider;
 
-    if (needs_no_full_replay(&r, placement))
-        r.n_members = LARGE_GANG;
-    r.members = arena_array(r.arena, struct replay_member, r.n_members);
-    prepare_shared(&r, placement);
-    for (size_t i = 0; i < r.n_members; i++) {
-        prepare_member(&r, &placement->members[i], &r.members[i]);
-        order[i] = i;
-    }
-    held = replay_order(&r, order);
-    exact = r.is_exact;
-    if (!exact && (!held || !holds_in_other_orders(&r, order))) {
-        placement->bind_only = true;
-        placement->bind_reason =
-            "some devices cannot be told apart by an attribute, and in another order of the members "
-            "kube-scheduler would choose among them so that a member finds none";
-    }
+    if (gang->spec->n_constraints)
+        keep_all_constraints(gang, *placement);
+    answer = check(gang, placement);
+    if (answer != GANG_BIND_ONLY || (*placement)->n_members < 2)
+        return answer;
+    wider = widened(gang, *placement);
     arena_rewind(&gang->work, mark);
-    return held || !exact;
+    answer = check(gang, &wider);
+    if (answer == GANG_STEERED)
+        *placement = wider;
+    return answer == GANG_WRONG ? GANG_BIND_ONLY : answer;
+}
+
+void gang_bind_only(struct placement *placement)
+{
+    placement->bind_only = true;
+    placement->bind_reason = "some devices cannot be told apart by an attribute, and in another order of the members "
+                             "kube-scheduler would choose among them so that a member finds none";
 }

@@ -302,7 +302,7 @@ static enum gs_outcome solve_one(struct by_classes *s)
         total += (uint64_t)class_most(s, &s->classes[c], 0) * s->classes[c].n_nodes;
     if (total < wanted)
         return s->is_undecided ? GS_BUDGET : GS_NONE;
-    if (s->gang->spec->score == GANG_SCORE_SPREAD)
+    if (s->gang->spec->score == GANG_SCORE_SPREAD || s->gang->spreads)
         spread(s, wanted);
     else
         pack(s, wanted);

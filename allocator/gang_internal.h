@@ -102,6 +102,9 @@ struct gang {
     const struct gang_spec *spec;
     const struct ledger *ledger; /* the state to plan on; NULL: the snapshot's */
     bool is_empty;               /* that ledger is the empty cluster */
+    bool divides_alike;          /* look for a placement whose requests do not mix devices that others look like */
+    bool spreads;                /* whatever the spec's score */
+    size_t first_node;           /* where the search of coupled nodes begins */
     struct arena *arena;         /* results */
     struct arena work;           /* all else */
     struct gang_kind *kinds;
@@ -164,6 +167,7 @@ struct gang_device {
     const struct device *device;
     uint32_t index; /* in the pool */
     bool is_net;
+    bool is_compared;         /* its likeness has been looked for */
     struct gs_hash signature; /* grows while asks are evaluated */
 };
 
@@ -245,12 +249,17 @@ enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *cho
 /* The order in which kinds are placed: those with the most devices and the fewest nodes first. */
 void gang_order_kinds(const struct gang *gang, const struct gang_survey *survey, uint32_t *out_order);
 
-/* Decide the gang on the state of gang->ledger; the placement is made when wanted. */
+/* Decide the gang on the state of gang->ledger. A wanted placement on the snapshot's own state is one that steering can
+ * hold, if any is found; else *out is bind_only, or NULL when a replay proves it wrong. */
 enum gs_outcome gang_plan(struct gang *gang, bool wants_placement, struct placement **out);
 
 /* ---- gang_place.c ---- */
 
 struct placement *gang_place(struct gang *gang, const struct gs_solution *solution);
+/* The allocations of a unit on a node with the devices that `got` names, one per claim: what gang_place() would have
+ * made of that choice. The alternatives are those of `planned`. NULL when the node does not offer such a device. */
+const struct allocation *gang_allocations(struct gang *gang, const struct gang_unit *unit, const struct node *node,
+                                          const struct allocation *const *planned, const struct allocation *const *got);
 
 /* ---- steer.c ---- */
 
@@ -261,12 +270,21 @@ json_t *steer_claim(const struct snapshot *snapshot, const struct node *node, co
 /* Whether one attribute tells the offer's device from all others of its driver on the bench. One attribute must serve
  * all devices of a request: it is the first by preference that is there. */
 bool steer_identifies(const struct bench *bench, const struct offer *offer);
+/* Equal for devices that a selector on their attributes cannot tell apart; never 0. */
+uint64_t steer_likeness(const struct device *device);
 
 /* ---- gang_check.c ---- */
 
-/* Replay the placement through predict on the steered claims; sets bind_only and its reason where steering cannot hold
- * it. Returns false when even the plain order of members does not end as planned. */
-bool gang_check(struct gang *gang, struct placement *placement);
+enum gang_steering {
+    GANG_STEERED,   /* whatever the order of the members, kube-scheduler places all */
+    GANG_BIND_ONLY, /* only while the allocations are written for it */
+    GANG_WRONG      /* all is told apart and yet the plain order ends otherwise: a defect */
+};
+/* Replay the placement through predict on the steered claims. Where devices cannot be told apart the plan becomes what
+ * first fit makes of it with the members in their plain order; *placement is replaced then. */
+enum gang_steering gang_check(struct gang *gang, struct placement **placement);
+/* Mark what only binding can hold. */
+void gang_bind_only(struct placement *placement);
 
 /* ---- explain.c ---- */
 

@@ -95,6 +95,24 @@ static bool is_barred(struct builder *b, const struct gang_ask *ask, const struc
            !choice_admits(b, ask, device) || is_excluded(b, device);
 }
 
+/* Devices that another free one of the node looks like get the hash of their looks; those that a selector can name by
+ * themselves are free to be mixed. */
+static void set_likeness(struct builder *b, const struct bench *bench, size_t offer, struct gang_device *device)
+{
+    const struct offer *own = &bench->offers[offer];
+    uint64_t looks = steer_likeness(own->device);
+
+    device->is_compared = true;
+    for (size_t i = 0; i < bench->n_offers && !device->gs.likeness; i++) {
+        const struct offer *other = &bench->offers[i];
+
+        if (i != offer && other->slice->driver == own->slice->driver &&
+            builder_use(b->gang, other->view->pool)[other->index].n_dedicated == 0 &&
+            steer_likeness(other->device) == looks)
+            device->gs.likeness = looks;
+    }
+}
+
 struct listing {
     struct gs_candidate *items;
     size_t n;
@@ -119,6 +137,8 @@ static bool list_offer(struct builder *b, const struct gang_ask *ask, const stru
     if (selects == SELECT_NO)
         return true;
     device = builder_device_of(b, offered);
+    if (b->gang->divides_alike && !device->is_compared)
+        set_likeness(b, bench, offer, device);
     amount = selects == SELECT_ERROR ? CAPACITY_FAILS : capacity_test(b, ask, device, &list->items[list->n]);
     if (amount == CAPACITY_FAILS) {
         if (!b->gang->evaluation_error)

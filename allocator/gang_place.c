@@ -60,6 +60,69 @@ static const struct allocation *allocations_of(struct gang *gang, const struct g
     return out;
 }
 
+/* ---- devices by name ---- */
+
+static bool pick_by_name(const struct gang_unit *unit, const struct bench *bench, size_t c,
+                         const struct device_result *wanted, const char *planned, struct pick *out)
+{
+    const struct claim *claim = unit->claims[c];
+    size_t len = strcspn(wanted->request, "/"), offer = 0, request = 0, alternative = 0;
+
+    while (offer < bench->n_offers && (strcmp(bench->offers[offer].device->name, wanted->device) != 0 ||
+                                       strcmp(bench->offers[offer].slice->pool, wanted->pool) != 0 ||
+                                       strcmp(bench->offers[offer].slice->driver, wanted->driver) != 0))
+        offer++;
+    while (request < claim->n_requests && (strlen(claim->requests[request].name) != len ||
+                                           memcmp(claim->requests[request].name, wanted->request, len) != 0))
+        request++;
+    if (offer == bench->n_offers || request == claim->n_requests)
+        return false;
+    while (planned[len] && alternative < claim->requests[request].n_asks &&
+           strcmp(claim->requests[request].asks[alternative].name, planned + len + 1) != 0)
+        alternative++;
+    *out = (struct pick){.offer = (uint32_t)offer,
+                         .claim = (uint16_t)c,
+                         .request = (uint16_t)request,
+                         .alternative = (uint8_t)alternative};
+    return alternative < claim->requests[request].n_asks;
+}
+
+/* The planned request behind a result of the steered claim, with its alternative. */
+static const char *planned_request(const struct allocation *planned, const char *request)
+{
+    size_t len = strcspn(request, "/");
+
+    for (size_t i = 0; i < planned->n_results; i++)
+        if (strncmp(planned->results[i].request, request, len) == 0 &&
+            (planned->results[i].request[len] == 0 || planned->results[i].request[len] == '/'))
+            return planned->results[i].request;
+    return request;
+}
+
+const struct allocation *gang_allocations(struct gang *gang, const struct gang_unit *unit, const struct node *node,
+                                          const struct allocation *const *planned, const struct allocation *const *got)
+{
+    const struct bench *bench = bench_make(unit->shape, gang->ledger, node, &gang->work);
+    struct solution solution = {.n_picks = 0};
+    struct allocation *out;
+    struct pick *picks;
+    const char *message;
+    size_t n = 0;
+
+    for (size_t c = 0; c < unit->n_claims; c++)
+        n += got[c]->n_results;
+    picks = arena_array(&gang->work, struct pick, n);
+    for (size_t c = 0; c < unit->n_claims; c++)
+        for (size_t i = 0; i < got[c]->n_results; i++)
+            if (!pick_by_name(unit, bench, c, &got[c]->results[i],
+                              planned_request(planned[c], got[c]->results[i].request), &picks[solution.n_picks++]))
+                return NULL;
+    solution.picks = picks;
+    return solution_allocations(unit->shape, bench, &solution, gang->arena, &out, &message) < 0 ? NULL : out;
+}
+
+/* ---- members ---- */
+
 struct placing {
     struct gang *gang;
     const struct allocation *const *shared;

@@ -6,9 +6,12 @@
 
 #include "allocator/base/bitset.h"
 #include "allocator/base/mem.h"
+#include "allocator/base/compiler.h"
 #include "allocator/gang_internal.h"
 
 #include "allocator/base/banned.h"
+
+#define MAX_UNSTEERED 32 /* choices whose placements cannot be steered, before one of them is taken all the same */
 
 struct plan {
     struct gang *gang;
@@ -19,7 +22,10 @@ struct plan {
     bool insists; /* on preferred constraints too */
     bool is_undecided;
     bool wants_placement;
-    struct placement *placement;
+    bool is_steered;             /* a placement counts only when steering holds it */
+    unsigned n_unsteered;        /* how many did not count */
+    struct placement *placement; /* NULL: the one that was found cannot be told or is wrong */
+    struct placement *bind_only; /* the first that did not count */
 };
 
 /* ---- one choice ---- */
@@ -110,38 +116,106 @@ static bool has_nodes(const struct gang *gang, const struct gang_survey *survey)
     return true;
 }
 
+/* Begin with another node, so that another solution is found first. */
+static void rotate(struct gs_problem *problem, size_t by, struct arena *arena)
+{
+    struct gs_node **nodes = arena_array(arena, struct gs_node *, problem->n_nodes);
+
+    for (size_t i = 0; i < problem->n_nodes; i++)
+        nodes[i] = problem->nodes[(i + by) % problem->n_nodes];
+    problem->nodes = nodes;
+}
+
 static enum gs_outcome search_survey(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out)
 {
     const struct gang_survey *survey = gang_survey(gang, choice);
 
     if (!has_nodes(gang, survey))
         return GS_NONE;
+    if (gang->first_node && !gang_is_coupled(survey->problem))
+        return GS_NONE; /* tells nothing new */
+    if (gang->first_node)
+        rotate(survey->problem, gang->first_node, &gang->work);
     return gang_is_coupled(survey->problem) ? search_all(gang, survey, out) : gang_by_classes(gang, survey, out);
 }
 
+/* Whether the solution will do: any, unless its placement has to be one that steering holds. */
+static bool accept(struct plan *plan, const struct gs_solution *solution)
+{
+    if (!plan->wants_placement)
+        return true;
+    plan->placement = gang_place(plan->gang, solution);
+    if (!plan->placement || !plan->is_steered)
+        return true;
+    switch (gang_check(plan->gang, &plan->placement)) {
+    case GANG_STEERED:
+        return true;
+    case GANG_BIND_ONLY:
+        break;
+    case GANG_WRONG:
+        plan->placement = NULL;
+        return true;
+    }
+    plan->bind_only = plan->bind_only ? plan->bind_only : plan->placement;
+    return false;
+}
+
+static enum gs_outcome find_one(struct plan *plan, struct gs_solution *out)
+{
+    switch (gang_score_one(plan->gang, &plan->choice, out)) {
+    case GANG_SCORED:
+        return GS_FOUND;
+    case GANG_SCORED_NONE:
+        return GS_NONE;
+    case GANG_NOT_SCORED:
+        break;
+    }
+    return search_survey(plan->gang, &plan->choice, out);
+}
+
+/* The best placement cannot be steered. Others can more easily: those that leave devices which look alike together,
+ * those that put fewer members on a node, where less depends on their order, and where nodes are coupled just others.
+ */
+static bool decide_again(struct plan *plan)
+{
+    static const struct {
+        bool divides_alike, spreads;
+        size_t first_node;
+    } ways[] = {{true, false, 0},  {false, true, 0}, {true, true, 0},   {false, false, 1}, {true, false, 1},
+                {false, false, 2}, {true, false, 2}, {false, false, 3}, {true, false, 3}};
+    struct gang *gang = plan->gang;
+    bool found = false;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ways) && !found && gang->steps > 0; i++) {
+        struct arena_mark mark = arena_mark(&gang->work);
+        struct gs_solution solution = {0};
+
+        gang->divides_alike = ways[i].divides_alike;
+        gang->spreads = ways[i].spreads;
+        gang->first_node = ways[i].first_node;
+        found = search_survey(gang, &plan->choice, &solution) == GS_FOUND && accept(plan, &solution);
+        arena_rewind(&gang->work, mark);
+    }
+    gang->divides_alike = false;
+    gang->spreads = false;
+    gang->first_node = 0;
+    return found;
+}
+
+/* Once too many placements were in vain, the first of them has to do. */
 static bool decide(struct plan *plan)
 {
     struct gang *gang = plan->gang;
     struct arena_mark mark = arena_mark(&gang->work);
     struct gs_solution solution = {0};
-    enum gs_outcome outcome = GS_NONE;
+    enum gs_outcome outcome = find_one(plan, &solution);
+    bool found = outcome == GS_FOUND && accept(plan, &solution);
 
-    switch (gang_score_one(gang, &plan->choice, &solution)) {
-    case GANG_SCORED:
-        outcome = GS_FOUND;
-        break;
-    case GANG_SCORED_NONE:
-        outcome = GS_NONE;
-        break;
-    case GANG_NOT_SCORED:
-        outcome = search_survey(gang, &plan->choice, &solution);
-        break;
-    }
-    if (outcome == GS_FOUND && plan->wants_placement)
-        plan->placement = gang_place(gang, &solution);
     arena_rewind(&gang->work, mark);
     plan->is_undecided = plan->is_undecided || outcome == GS_BUDGET;
-    return outcome == GS_FOUND;
+    if (outcome != GS_FOUND || found)
+        return found;
+    return decide_again(plan) || ++plan->n_unsteered == MAX_UNSTEERED;
 }
 
 /* ---- one alternative for all ---- */
@@ -342,6 +416,8 @@ enum gs_outcome gang_plan(struct gang *gang, bool wants_placement, struct placem
     struct plan plan = {.gang = gang, .wants_placement = wants_placement, .insists = has_preferences(gang->spec)};
     bool found;
 
+    /* a replay knows neither of what is lifted nor of a state that is not the snapshot's */
+    plan.is_steered = wants_placement && !gang->lift && !gang->ledger;
     plan.labels = arena_array(&gang->work, const char *, n);
     plan.elements = arena_array(&gang->work, uint32_t, n);
     plan.alternatives = arena_array(&gang->work, size_t, gang->n_kinds);
@@ -351,9 +427,14 @@ enum gs_outcome gang_plan(struct gang *gang, bool wants_placement, struct placem
                                        .elements = plan.elements,
                                        .alternatives = gang->spec->same_alternative ? plan.alternatives : NULL};
     found = settle(&plan, 0);
-    if (!found && plan.insists) {
+    if (!found && plan.insists && plan.n_unsteered < MAX_UNSTEERED) {
         plan.insists = false;
         found = settle(&plan, 0);
+    }
+    if (plan.bind_only && (!found || plan.n_unsteered == MAX_UNSTEERED)) {
+        gang_bind_only(plan.bind_only);
+        plan.placement = plan.bind_only;
+        found = true;
     }
     if (found) {
         if (out)

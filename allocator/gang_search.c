@@ -153,6 +153,13 @@ static void refresh_cell(struct run *r, struct gs_cell *cell, struct gs_hash has
 
 /* ---- constraints ---- */
 
+struct wish { /* a request of the claim that is being served */
+    const struct gs_claim *claim;
+    size_t claim_index, request;
+    size_t first;         /* pick of the claim */
+    uint32_t claim_stamp; /* of this claim of this member */
+};
+
 static bool values_meet(const struct gs_value *a, const struct gs_value *b)
 {
     uint32_t i = 0, j = 0;
@@ -231,6 +238,15 @@ static bool constraints_hold(const struct run *r, const struct gs_claim *claim, 
     return true;
 }
 
+/* The devices that a request has been given so far agree in this already, so the first one tells. */
+static bool likeness_agrees(const struct run *r, const struct wish *wish, const struct gs_device *device)
+{
+    for (size_t i = wish->first; i < r->n_picks; i++)
+        if (r->picks[i].request == wish->request)
+            return r->picks[i].candidate->device->likeness == device->likeness;
+    return true;
+}
+
 /* Gang-wide: all values ever taken under the constraint differ. */
 static bool gang_distinct_holds(const struct run *r, uint32_t mask, const struct gs_device *device)
 {
@@ -277,13 +293,6 @@ struct taken {
     bool is_admin, has_counters;
 };
 
-struct wish { /* a request of the claim that is being served */
-    const struct gs_claim *claim;
-    size_t claim_index, request;
-    size_t first;         /* pick of the claim */
-    uint32_t claim_stamp; /* of this claim of this member */
-};
-
 static bool amounts_suffice(const struct gs_use *uses, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -322,6 +331,7 @@ static bool take(struct run *r, const struct member *m, const struct wish *wish,
     if (!is_free(m, wish, device, admin) || !amounts_suffice(candidate->uses, candidate->n_uses) ||
         (charge && !amounts_suffice(device->counters, device->n_counters)) ||
         !constraints_hold(r, wish->claim, wish->request, wish->first, device) ||
+        (!wish->claim->requests[wish->request].all && !likeness_agrees(r, wish, device)) ||
         (distinct && !gang_distinct_holds(r, distinct, device)))
         return false;
     *out = (struct taken){device,   candidate, device->cell->touched, device->admin_claim, device->admin_member,

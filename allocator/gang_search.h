@@ -62,6 +62,8 @@ struct gs_device {
     bool multi;    /* any number of takers while its amounts last */
     bool pins;     /* who takes it can run on the node it was taken on only */
     bool charged;  /* its counters are taken by a share that exists already */
+    /* A request (not of mode All) takes devices of equal likeness only. 0 for all unless a steerable plan is wanted. */
+    uint64_t likeness;
     struct gs_cell *cell;
     const struct gs_use *counters;
     size_t n_counters;

@@ -76,7 +76,7 @@ static struct digest question_of(const struct gang *gang, const struct gang_choi
 {
     struct digest d = {17, 19};
 
-    digest_add(&d, gang->is_empty);
+    digest_add(&d, (uint64_t)gang->is_empty | (uint64_t)gang->divides_alike << 1);
     digest_constraints(&d, gang, choice);
     digest_lift(&d, gang->lift);
     for (size_t k = 0; k < gang->n_kinds; k++) {

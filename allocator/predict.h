@@ -39,6 +39,7 @@ struct string_list {
     size_t n;
 };
 
+struct gang_constraint;
 struct toleration;
 struct node_selector;
 
@@ -70,6 +71,13 @@ struct allocation {
     size_t n_config;
     const char *only_node;                /* usable on this node only (metadata.name In [only_node]); else NULL */
     const struct node_selector *selector; /* usable on the nodes of its one term; both NULL: usable everywhere */
+    /* In placements of a gang only: devices of other members that its steered claim admits too, because no attribute
+     * tells them apart and first fit deals them out well in any order of the members. */
+    const struct device_result *also;
+    size_t n_also;
+    /* Likewise: constraints of the gang that its steered claim keeps, because its selectors cannot. */
+    const struct gang_constraint *const *kept;
+    size_t n_kept;
 };
 
 struct prediction {

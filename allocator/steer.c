@@ -14,8 +14,10 @@
 #include "allocator/base/banned.h"
 
 #define MAX_SELECTORS   32
-#define MAX_SCOPE_NODES 64 /* that a claim of the network is checked on */
-#define MAX_LIKENESS    12 /* attributes by which devices are described that none identifies */
+#define MAX_CONSTRAINTS 32
+#define MAX_EXPRESSION  10240 /* of one selector, in bytes */
+#define MAX_SCOPE_NODES 64    /* that a claim of the network is checked on */
+#define MAX_LIKENESS    12    /* attributes and capacities by which devices are described that none identifies */
 
 /* Names by which drivers identify a device, the best first. */
 static const char *const identifying[] = {"uuid",         "pciBusID", "pciAddress", "serial",
@@ -191,12 +193,12 @@ static void add_value(struct buf *out, const struct attribute *attribute)
         add_quoted(out, attribute->s);
 }
 
-/* device.attributes["domain"].id; a bare name belongs to the driver. */
-static void add_path(struct buf *out, const char *driver, const char *key)
+/* device.attributes["domain"].id, or device.capacity...; a bare name belongs to the driver. */
+static void add_path(struct buf *out, const char *what, const char *driver, const char *key)
 {
     const char *slash = strchr(key, '/');
 
-    buf_adds(out, "device.attributes[");
+    buf_addf(out, "device.%s[", what);
     add_quoted(out, slash ? (struct str){key, (size_t)(slash - key)} : str_of(driver));
     buf_addf(out, "].%s", slash ? slash + 1 : key);
 }
@@ -257,15 +259,54 @@ static void add_identity(struct buf *out, const char *driver, const struct devic
                          const char *key)
 {
     buf_adds(out, "has(");
-    add_path(out, driver, key);
+    add_path(out, "attributes", driver, key);
     buf_adds(out, ") && ");
-    add_path(out, driver, key);
+    add_path(out, "attributes", driver, key);
     buf_adds(out, n == 1 ? " == " : " in [");
     for (size_t i = 0; i < n; i++) {
         buf_adds(out, i ? ", " : "");
         add_value(out, attribute_of(devices[i], key));
     }
     buf_adds(out, n == 1 ? "" : "]");
+}
+
+uint64_t steer_likeness(const struct device *device)
+{
+    struct digest d = {23, 29};
+    size_t n = 0;
+
+    for (size_t a = 0; a < device->n_attributes && n < MAX_LIKENESS; a++) {
+        const struct attribute *attribute = &device->attributes[a];
+
+        if (!is_usable(attribute))
+            continue;
+        n++;
+        digest_text(&d, attribute->key, strlen(attribute->key));
+        digest_add(&d, (uint64_t)attribute->kind);
+        if (attribute->kind == CEL_ATTR_STRING)
+            digest_text(&d, attribute->s.ptr, attribute->s.len);
+        else
+            digest_add(&d, attribute->kind == CEL_ATTR_INT ? (uint64_t)attribute->i : attribute->b);
+    }
+    for (size_t c = 0; c < device->n_capacities && n < MAX_LIKENESS; c++, n++) {
+        BUF amount = {0};
+
+        quantity_format_to(&device->capacities[c].value, &amount);
+        digest_text(&d, device->capacities[c].key, strlen(device->capacities[c].key));
+        digest_text(&d, buf_str(&amount), amount.len);
+    }
+    return d.lo | 1;
+}
+
+static void add_capacity(struct buf *out, const char *driver, const struct capacity *capacity)
+{
+    buf_adds(out, "has(");
+    add_path(out, "capacity", driver, capacity->key);
+    buf_adds(out, ") && ");
+    add_path(out, "capacity", driver, capacity->key);
+    buf_adds(out, ".compareTo(quantity(\"");
+    quantity_format_to(&capacity->value, out);
+    buf_adds(out, "\")) == 0");
 }
 
 /* All that can be said of a device: true of those that look like it, and of no others. */
@@ -279,35 +320,65 @@ static void add_likeness(struct buf *out, const char *driver, const struct devic
         if (!is_usable(attribute))
             continue;
         buf_adds(out, n++ ? " && has(" : "has(");
-        add_path(out, driver, attribute->key);
+        add_path(out, "attributes", driver, attribute->key);
         buf_adds(out, ") && ");
-        add_path(out, driver, attribute->key);
+        add_path(out, "attributes", driver, attribute->key);
         buf_adds(out, " == ");
         add_value(out, attribute);
+    }
+    for (size_t c = 0; c < device->n_capacities && n < MAX_LIKENESS; c++) {
+        buf_adds(out, n++ ? " && " : "");
+        add_capacity(out, driver, &device->capacities[c]);
     }
     if (n == 0)
         buf_adds(out, "true");
 }
 
-static void add_driver_clause(struct steering *s, const struct scope *scope, const char *driver,
-                              const struct device *const *devices, size_t n, struct buf *out)
+/* Whether an earlier one of the devices looks like the i-th. */
+static bool is_said(const struct device *const *devices, size_t i)
 {
-    const char *key = identifying_key(scope, driver, devices, n);
+    for (size_t k = 0; k < i; k++)
+        if (steer_likeness(devices[k]) == steer_likeness(devices[i]))
+            return true;
+    return false;
+}
+
+/* The first n_own of the n devices are those of the claim itself. */
+static void add_driver_clause(struct steering *s, const struct scope *scope, const char *driver,
+                              const struct device *const *devices, size_t n_own, size_t n, struct buf *out)
+{
+    const char *key = identifying_key(scope, driver, devices, n_own);
 
     buf_adds(out, "device.driver == ");
     add_quoted(out, str_of(driver));
     buf_adds(out, " && ");
     if (key) {
-        add_identity(out, driver, devices, n, key);
+        add_identity(out, driver, devices, n_own, key);
         return;
     }
     s->is_exact = false;
     buf_adds(out, n > 1 ? "(" : "");
     for (size_t i = 0; i < n; i++) {
+        if (is_said(devices, i))
+            continue;
         buf_adds(out, i ? " || " : "");
         add_likeness(out, driver, devices[i]);
     }
     buf_adds(out, n > 1 ? ")" : "");
+}
+
+/* Add what the claim admits of the driver beside its own devices. */
+static size_t add_also(struct steering *s, const char *driver, const struct device **devices, size_t n)
+{
+    for (size_t i = 0; i < s->allocation->n_also; i++) {
+        const struct device_result *result = &s->allocation->also[i];
+
+        if (strcmp(result->driver, driver) != 0)
+            continue;
+        devices[n] = find_device(s, result);
+        n += devices[n] != NULL;
+    }
+    return n;
 }
 
 /* The expression that admits the planned devices of a request; false when there is nothing to say. */
@@ -315,7 +386,7 @@ static bool narrow(struct steering *s, size_t request, const char *sub, struct b
 {
     const char *name = s->claim->requests[request].name;
     size_t n_results = s->allocation->n_results, n_clauses = 0, ask = find_ask(s, request, sub);
-    const struct device **devices = arena_array(s->arena, const struct device *, n_results);
+    const struct device **devices = arena_array(s->arena, const struct device *, n_results + s->allocation->n_also);
     bool *done = arena_array(s->arena, bool, n_results);
     struct scope scope = {0};
 
@@ -341,9 +412,13 @@ static bool narrow(struct steering *s, size_t request, const char *sub, struct b
         if (n == 0)
             continue;
         buf_adds(out, n_clauses++ ? " || " : "");
-        add_driver_clause(s, &scope, driver, devices, n, out);
+        add_driver_clause(s, &scope, driver, devices, n, add_also(s, driver, devices, n), out);
     }
     free(scope.items);
+    if (out->len > MAX_EXPRESSION) {
+        s->is_exact = false;
+        return false;
+    }
     return n_clauses > 0;
 }
 
@@ -388,8 +463,7 @@ static const json_t *asked_json(const json_t *request, const char *sub)
 
     if (json_array_size(list) == 0)
         return exactly ? exactly : request;
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach (list, i, one) {
         const char *name = json_string_value(json_object_get(one, "name"));
 
         if (name && strcmp(name, sub) == 0)
@@ -440,8 +514,7 @@ static bool has_text(const json_t *list, const char *text)
     json_t *one;
     size_t i;
 
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach (list, i, one) {
         if (strcmp(json_string_value(one), text) == 0)
             return true;
     }
@@ -455,8 +528,7 @@ static json_t *steer_references(const struct steering *s, const json_t *referenc
     json_t *out = json_array(), *one;
     size_t i;
 
-    json_array_foreach(references, i, one)
-    {
+    json_array_foreach (references, i, one) {
         const char *text = json_string_value(one), *slash = text ? strchr(text, '/') : NULL, *sub;
         char *request = slash ? mem_strndup(text, (size_t)(slash - text)) : mem_strdup(text ? text : "");
 
@@ -474,8 +546,7 @@ static json_t *steer_entries(const struct steering *s, const json_t *entries)
     json_t *out = json_array(), *entry;
     size_t i;
 
-    json_array_foreach(entries, i, entry)
-    {
+    json_array_foreach (entries, i, entry) {
         json_t *references = json_object_get(entry, "requests"), *copy = json_deep_copy(entry);
 
         if (json_array_size(references) > 0) {
@@ -493,6 +564,40 @@ static json_t *steer_entries(const struct steering *s, const json_t *entries)
     return out;
 }
 
+/* Names of the requests with devices that the constraint covers; NULL: none. */
+static json_t *kept_requests(const struct steering *s, const struct gang_constraint *constraint)
+{
+    json_t *names = json_array();
+
+    for (size_t r = 0; r < s->claim->n_requests; r++) {
+        const char *name = s->claim->requests[r].name, *sub = chosen_sub(s->allocation, name);
+
+        if (sub && gang_constraint_covers_request(constraint, name, sub))
+            json_array_append_new(names, json_string(name));
+    }
+    if (json_array_size(names) > 0)
+        return names;
+    json_decref(names);
+    return NULL;
+}
+
+/* Where first fit has a say, a claim keeps by itself what the gang asks of all of its devices. */
+static void keep_constraints(const struct steering *s, json_t *constraints)
+{
+    bool can_differ = feature_on(snapshot_features(s->snapshot), FEATURE_CONSUMABLE_CAPACITY);
+
+    for (size_t i = 0; i < s->allocation->n_kept && json_array_size(constraints) < MAX_CONSTRAINTS; i++) {
+        const struct gang_constraint *constraint = s->allocation->kept[i];
+        bool differ = constraint->kind == GANG_DISTINCT_ATTRIBUTE;
+        json_t *names = differ && !can_differ ? NULL : kept_requests(s, constraint);
+
+        if (names)
+            json_array_append_new(constraints,
+                                  json_pack("{s:o, s:s}", "requests", names,
+                                            differ ? "distinctAttribute" : "matchAttribute", constraint->key));
+    }
+}
+
 static json_t *steer_devices(struct steering *s, const json_t *devices)
 {
     static const char *const lists[] = {"constraints", "config"};
@@ -505,6 +610,8 @@ static json_t *steer_devices(struct steering *s, const json_t *devices)
     for (size_t l = 0; l < ARRAY_SIZE(lists); l++) {
         json_t *entries = steer_entries(s, json_object_get(devices, lists[l]));
 
+        if (l == 0 && !s->is_exact)
+            keep_constraints(s, entries);
         if (json_array_size(entries) > 0)
             json_object_set_new(out, lists[l], entries);
         else

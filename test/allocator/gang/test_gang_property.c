@@ -223,9 +223,203 @@ static void test_gang__agrees_with_plain_search(void **state)
     assert_true(tally.undecided * 100 <= n);
 }
 
+/* ---- devices that look alike ---- */
+
+/* One order of the members, as kube-scheduler would take them: the claims of a pod in the order of the pod. */
+struct schedule {
+    const struct snapshot *cluster;
+    const struct gang_spec *spec;
+    const struct placement *plan;
+    struct arena arena;
+    struct snapshot *now;
+    bool has_shared;
+    bool is_as_planned;
+};
+
+static bool same_devices(const struct allocation *a, const struct allocation *b)
+{
+    for (size_t i = 0; i < a->n_results; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < b->n_results && !found; k++)
+            found = strcmp(a->results[i].device, b->results[k].device) == 0 &&
+                    strcmp(a->results[i].pool, b->results[k].pool) == 0;
+        if (!found)
+            return false;
+    }
+    return a->n_results == b->n_results;
+}
+
+static const struct claim *created(struct schedule *s, const json_t *object, const struct allocation *planned)
+{
+    struct features features = features_default(37);
+    json_t *whole = json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim",
+                              "metadata", "name", "c", "spec", steered_claim_spec(s->cluster, object, planned));
+    struct claim *claim;
+    struct error err = {0};
+
+    if (claim_parse(whole, &features, true, &s->arena, &claim, &err) < 0)
+        fail_msg("%s: %s", err.field, err.text);
+    json_decref(whole);
+    return claim;
+}
+
+/* The claims that are still to be allocated when the member is scheduled; their entries in its claims. */
+static size_t asked_claims(struct schedule *s, const struct placed_member *member, const struct claim **out,
+                           size_t *out_entries)
+{
+    const struct gang_group *group = &s->spec->groups[member->group];
+    size_t n = 0;
+
+    for (size_t c = 0; c < group->n_claims; c++) {
+        bool shared = group->claims[c].source == GANG_CLAIM_SHARED;
+
+        if (shared && s->has_shared)
+            continue;
+        out[n] = shared ? created(s, s->spec->shared[0], &s->plan->shared[0])
+                        : created(s, group->claims[c].object, &member->claims[c].allocation);
+        out_entries[n++] = c;
+    }
+    return n;
+}
+
+static bool schedule_member(struct schedule *s, size_t index)
+{
+    struct placed_member member = s->plan->members[index];
+    struct placed_claim claims[MAX_CLAIMS + 1];
+    struct placement step = *s->plan;
+    const struct claim *asked[MAX_CLAIMS + 1];
+    size_t entries[MAX_CLAIMS + 1], n = asked_claims(s, &member, asked, entries);
+    struct prediction got;
+    struct snapshot *next;
+
+    predict(s->now, member.node, asked, n, 0, &s->arena, &got);
+    if (got.verdict != PREDICT_ALLOCATED)
+        return false;
+    memcpy(claims, member.claims, member.n_claims * sizeof(*claims));
+    member.claims = claims;
+    step.members = &member;
+    step.n_members = 1;
+    step.n_shared = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool shared = claims[entries[i]].source == GANG_CLAIM_SHARED;
+
+        s->is_as_planned =
+            s->is_as_planned &&
+            same_devices(&got.allocations[i], shared ? &s->plan->shared[0] : &claims[entries[i]].allocation);
+        if (!shared) {
+            claims[entries[i]].allocation = got.allocations[i];
+            continue;
+        }
+        s->has_shared = true;
+        step.shared = &got.allocations[i];
+        step.n_shared = 1;
+    }
+    next = snapshot_with(s->now, &step);
+    snapshot_unref(s->now);
+    s->now = next;
+    return true;
+}
+
+static bool schedule_all(const struct snapshot *cluster, const struct gang_spec *spec, const struct placement *plan,
+                         const size_t *order, bool *out_as_planned)
+{
+    struct schedule s = {.cluster = cluster, .spec = spec, .plan = plan, .is_as_planned = true};
+    bool held = true;
+
+    arena_init(&s.arena);
+    s.now = snapshot_ref(cluster);
+    for (size_t i = 0; i < plan->n_members && held; i++)
+        held = schedule_member(&s, order[i]);
+    snapshot_unref(s.now);
+    arena_release(&s.arena);
+    *out_as_planned = s.is_as_planned;
+    return held;
+}
+
+/* What is not bind_only must hold in every order (in many of many members), and in the plain one to the device. */
+static size_t replay_orders(uint64_t seed, const struct snapshot *cluster, const struct gang_spec *spec,
+                            const struct placement *plan)
+{
+    struct rng rng = {.state = seed + 1};
+    size_t order[MAX_MEMBERS + MAX_GROUPS], n = plan->n_members;
+    bool as_planned;
+
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    if (!schedule_all(cluster, spec, plan, order, &as_planned))
+        return complain(seed, "a member finds no devices in the plain order");
+    if (!as_planned)
+        return complain(seed, "other devices than planned, and nobody interfered");
+    for (size_t t = 0; t < 24; t++) {
+        for (size_t i = n; i > 1; i--) {
+            size_t k = rng_below(&rng, i), kept = order[i - 1];
+
+            order[i - 1] = order[k];
+            order[k] = kept;
+        }
+        if (!schedule_all(cluster, spec, plan, order, &as_planned))
+            return complain(seed, "a member finds no devices in another order");
+    }
+    return 0;
+}
+
+static size_t steer_alike(uint64_t seed, const struct world *w, struct tally *tally)
+{
+    enum world_answer want = world_fits(w);
+    struct snapshot *snapshot = world_snapshot(w);
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+    const char *problem = NULL;
+    size_t wrong = 0;
+
+    world_question_init(&question, w);
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    tally->fits += result.verdict == GANG_FITS;
+    tally->undecided += result.verdict == GANG_UNDECIDED;
+    if (result.verdict == GANG_FITS && want == WORLD_DOES_NOT_FIT)
+        wrong += complain(seed, "a false fit");
+    if ((result.verdict == GANG_WAITS || result.verdict == GANG_NEVER) && want == WORLD_FITS)
+        wrong += complain(seed, "a false refusal");
+    if (result.verdict == GANG_FITS)
+        problem = world_check(w, result.placement);
+    if (problem)
+        wrong += complain(seed, problem);
+    if (result.verdict == GANG_FITS && result.placement->bind_only)
+        tally->bind_only++;
+    else if (result.verdict == GANG_FITS)
+        wrong += replay_orders(seed, snapshot, &question.spec, result.placement);
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(snapshot);
+    return wrong;
+}
+
+static void test_gang__holds_where_devices_look_alike(void **state)
+{
+    uint64_t first = setting("GANG_SEED", 1), n = getenv("GANG_SEED") ? 1 : setting("GANG_CASES", CASES);
+    struct tally tally = {0};
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        struct rng rng = {.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
+        struct world w = world_random(&rng);
+
+        w.alike = true;
+        tally.wrong += steer_alike(seed, &w, &tally);
+    }
+    print_message("seeds %llu..%llu, devices alike: %zu fit, %zu of them only when bound, %zu undecided\n",
+                  (unsigned long long)first, (unsigned long long)(first + n - 1), tally.fits, tally.bind_only,
+                  tally.undecided);
+    assert_int_equal(tally.wrong, 0);
+    assert_true(tally.undecided * 100 <= n);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gang__agrees_with_plain_search)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gang__agrees_with_plain_search),
+                                       cmocka_unit_test(test_gang__holds_where_devices_look_alike)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

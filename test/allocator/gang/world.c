@@ -117,8 +117,9 @@ struct world world_random(struct rng *rng)
 
 /* ---- as objects: the cluster ---- */
 
-static json_t *device_json(const struct world_device *d, int index)
+static json_t *device_json(const struct world *w, int index)
 {
+    const struct world_device *d = &w->devices[index];
     char name[16], model[8];
     json_t *out;
 
@@ -127,6 +128,8 @@ static json_t *device_json(const struct world_device *d, int index)
     out = json_pack("{s:s, s:{s:{s:i}, s:{s:s}, s:{s:i}}, s:{s:{s:o}}}", "name", name, "attributes", "index", "int",
                     index, "model", "string", model, "numa", "int", d->numa, "capacity", "memory", "value",
                     json_sprintf("%dGi", d->memory));
+    if (w->alike)
+        json_object_del(json_object_get(out, "attributes"), "index");
     if (d->multi)
         json_object_set_new(out, "allowMultipleAllocations", json_true());
     if (d->tainted)
@@ -177,7 +180,7 @@ void world_put_node(struct snapshot_builder *builder, const struct world *w, int
     for (int d = 0; d < w->n_devices; d++) {
         if (w->devices[d].node != n)
             continue;
-        json_array_append_new(devices, device_json(&w->devices[d], d));
+        json_array_append_new(devices, device_json(w, d));
         parts = parts || w->devices[d].takes;
     }
     snprintf(slice, sizeof(slice), "n%d-devices", n);
@@ -205,7 +208,7 @@ static void add_net_device(struct snapshot_builder *builder, const struct world 
         json_object_set_new(where, "nodeSelector",
                             json_pack("{s:[{s:[{s:s, s:s, s:[o]}]}]}", "nodeSelectorTerms", "matchExpressions", "key",
                                       "zone", "operator", "In", "values", json_sprintf("z%d", w->devices[d].zone)));
-    json_object_set_new(where, "devices", json_pack("[o]", device_json(&w->devices[d], d)));
+    json_object_set_new(where, "devices", json_pack("[o]", device_json(w, d)));
     add_object(builder, slice_json(name, name, 1, where));
 }
 

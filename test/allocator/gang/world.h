@@ -65,6 +65,7 @@ struct world {
     enum world_rule gang_rule; /* over the claims of all members; RULE_NONE, MATCH_MODEL, DISTINCT_NUMA */
     bool same_zone;            /* all members on nodes of one zone */
     bool same_alternative;
+    bool alike; /* devices have no attribute of their own: only model and numa, and amounts */
 };
 
 struct world world_random(struct rng *rng);
