@@ -101,6 +101,81 @@ static void test_namespace__count(void **state)
     json_decref(object);
 }
 
+/* ---- what a real control plane counted ---- */
+
+/* Objects that were created on Kubernetes 1.37.2 in a namespace with one quota, and its status.used afterwards. */
+static const char *const real_objects[] = {
+    "{kind: Pod, metadata: {name: p1}, spec: {initContainers: [{name: s, restartPolicy: Always, resources: {requests: "
+    "{cpu: "
+    "'1', memory: 1Mi}, limits: {cpu: '1', memory: 1Mi}}}, {name: i, resources: {requests: {cpu: '4', memory: 1Mi}, "
+    "limits: "
+    "{cpu: '4', memory: 1Mi}}}], containers: [{name: a, resources: {requests: {cpu: '2', memory: 1Gi}, limits: {cpu: "
+    "'3', "
+    "memory: 2Gi, ephemeral-storage: 1Gi}}}]}}",
+    "{kind: Pod, metadata: {name: p2}, spec: {priorityClassName: urgent, activeDeadlineSeconds: 60, containers: "
+    "[{name: a, "
+    "resources: {limits: {cpu: 500m, memory: 1Gi, nvidia.com/gpu: '2', hugepages-2Mi: 4Mi}}}]}}",
+    CLAIM("{name: a, exactly: {deviceClassName: gpu, count: 2}}, {name: b, exactly: {deviceClassName: nic}}"),
+    CLAIM("{name: a, exactly: {deviceClassName: gpu, allocationMode: All}}"),
+    "{kind: Service, metadata: {name: s}}",
+    "{kind: ConfigMap, metadata: {name: kube-root-ca.crt}}",
+};
+static const struct {
+    const char *resource, *used;
+} real_used[] = {
+    {"configmaps", "1"},
+    {"count/configmaps", "1"},
+    {"count/pods", "2"},
+    {"count/resourceclaims.resource.k8s.io", "2"},
+    {"count/services", "1"},
+    {"cpu", "5500m"},
+    {"ephemeral-storage", "1Gi"},
+    {"gpu.deviceclass.resource.k8s.io/devices", "34"},
+    {"hugepages-2Mi", "4Mi"},
+    {"limits.cpu", "5500m"},
+    {"limits.ephemeral-storage", "1Gi"},
+    {"limits.memory", "3073Mi"},
+    {"memory", "2049Mi"},
+    {"nic.deviceclass.resource.k8s.io/devices", "1"},
+    {"pods", "2"},
+    {"requests.cpu", "5500m"},
+    {"requests.ephemeral-storage", "1Gi"},
+    {"requests.hugepages-2Mi", "4Mi"},
+    {"requests.memory", "2049Mi"},
+    {"requests.nvidia.com/gpu", "2"},
+    {"services", "1"},
+};
+
+static void test_namespace__amounts_are_those_of_a_real_quota(void **state)
+{
+    struct arena arena = {0};
+    struct needs needs = {.arena = &arena};
+    struct quota_limit limits[ARRAY_SIZE(real_used)];
+    struct quantity used[ARRAY_SIZE(real_used)];
+    const struct namespace_quota quota = {.limits = limits, .n_limits = ARRAY_SIZE(limits)};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(real_objects); i++) {
+        json_t *object = document_of(real_objects[i]);
+
+        needs_add_object(&needs, object);
+        json_decref(object);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        limits[i] = (struct quota_limit){.resource = real_used[i].resource};
+        used[i] = quantity_of_int(0);
+    }
+    namespace_quota_use(&quota, used, &needs);
+    for (size_t i = 0; i < ARRAY_SIZE(used); i++) {
+        struct quantity want;
+
+        assert_int_equal(quantity_parse(str_of(real_used[i].used), &arena, &want, NULL), 0);
+        if (quantity_cmp(&used[i], &want) != 0)
+            fail_msg("%s is not %s", real_used[i].resource, real_used[i].used);
+    }
+    arena_release(&arena);
+}
+
 /* ---- which quotas are about a pod ---- */
 
 #define PLAIN     "containers: [{name: a, resources: {requests: {cpu: '1'}}}]"
@@ -232,6 +307,7 @@ int main(void)
 {
     struct CMUnitTest tests[ARRAY_SIZE(count_cases) + ARRAY_SIZE(scope_cases)];
     const struct CMUnitTest facts[] = {
+        cmocka_unit_test(test_namespace__amounts_are_those_of_a_real_quota),
         cmocka_unit_test(test_namespace__scopes_are_about_pods_only),
         cmocka_unit_test(test_namespace__what_is_not_known_limits_nothing),
         cmocka_unit_test(test_namespace__promises_are_used_already),
