@@ -25,6 +25,7 @@ struct choice {
 static const struct choice clocks[] = {{"real", CONFIG_CLOCK_REAL}, {"virtual", CONFIG_CLOCK_VIRTUAL}, {NULL, 0}};
 static const struct choice levels[] = {{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}, {NULL, 0}};
 static const struct choice booleans[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
+static const struct choice wishes[] = {{"never", 0}, {"auto", 1}, {NULL, 0}};
 static const struct choice formats[] = {{"text", 0}, {"json", 1}, {NULL, 0}};
 
 #define SECOND INT64_C(1000)
@@ -78,6 +79,8 @@ static const struct key {
      "switch features of Dynamic Resource Allocation that the release has otherwise, by key or gate"},
     {"bind-classes", TEXT, AT(bind_classes), "", 0, 4096, NULL, "NAME,NAME",
      "device classes that queued alone allocates devices of: it writes the allocations of their claims itself"},
+    {"pod-groups", CHOICE, AT(pod_groups), "auto", 0, 0, wishes, NULL,
+     "give each gang a PodGroup where the cluster has them, so that kube-scheduler holds it together too"},
     {"max-body-bytes", BYTES, AT(max_body_bytes), "4MiB", KIB, 64 * KIB *KIB, NULL, "SIZE",
      "largest body of a request"},
     {"max-connections", INTEGER, AT(max_connections), "512", 1, 100000, NULL, "N",

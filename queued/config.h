@@ -31,6 +31,7 @@ struct config {
     int64_t log_format; /* 0 text, 1 json, as enum log_format */
     int64_t release;
     char *features;     /* "+NAME,-NAME", or "" */
+    int64_t pod_groups; /* 0 never, 1 where the cluster has them */
     char *bind_classes; /* "NAME,NAME", or "" */
     int64_t max_body_bytes;
     int64_t max_connections;

@@ -121,6 +121,8 @@ void core_probe(void *ctx);
 void planner_start(struct core *core);
 void planner_apply(struct core *core);
 void planner_round_free(struct planner_round *round);
+/* The apiVersion of the PodGroup that an attempt gets, a JSON string, new reference; NULL: it gets none. */
+json_t *core_pod_group(const struct core *core);
 /* The full explanation of a pending job on the cluster as it is now, alone; new reference, or NULL when there is none.
  */
 json_t *planner_explain(struct core *core, const struct job *job);

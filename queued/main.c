@@ -50,8 +50,9 @@ struct process {
     struct api *api;
     int64_t begin_mono_ms;
     int port;
-    bool is_leading; /* this process may open the store and begin: core is NULL until the end of the turn */
-    bool is_given;   /* the lease was given back */
+    bool is_leading;           /* this process may open the store and begin: core is NULL until the end of the turn */
+    bool is_waiting_for_store; /* another process has it open, and we the lease */
+    bool is_given;             /* the lease was given back */
     bool is_ready, is_stopping, is_late;
 };
 
@@ -261,6 +262,7 @@ static int open_core(struct process *process, struct error *err)
         .release = (int)config->release,
         .features = config->features,
         .bind_classes = config->bind_classes,
+        .has_no_pod_groups = config->pod_groups == 0,
         .launch_timeout_ms = config->launch_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,
         .crash_at = (int)config->crash_at,
@@ -506,10 +508,23 @@ static void end_turn(struct process *process)
     note_ready(process);
 }
 
+/* A leader before us may have been frozen and not ended: its hold on the lease is over, that on the database is not.
+ * When it goes on it finds that out and ends, so that we wait; each renewal of the lease is a turn of the loop. */
+static int wait_for_store(struct process *process, struct error *err)
+{
+    if (err->code != ERR_CONFLICT || process->store || !process->connection)
+        return -1;
+    if (!process->is_waiting_for_store)
+        log_warn("store.busy", LOG_STR("why", err->text));
+    process->is_waiting_for_store = true;
+    api_standby(process->api, err->text);
+    return 0;
+}
+
 static int turn(struct process *process, struct error *err)
 {
     if (!process->core && process->is_leading && !process->is_stopping && lead(process, err) < 0)
-        return -1;
+        return wait_for_store(process, err);
     if (process->core)
         end_turn(process);
     return 0;

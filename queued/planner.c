@@ -195,10 +195,24 @@ static json_t *charges_view(const struct planner_round *round, const int64_t *ch
     return view;
 }
 
+json_t *core_pod_group(const struct core *core)
+{
+    json_t *described, *version;
+
+    if (core->options.has_no_pod_groups)
+        return NULL;
+    described = core->options.cluster->ops->describe(core->options.cluster);
+    version = json_incref(json_object_get(described, "podGroup"));
+    json_decref(described);
+    return version;
+}
+
 static void admit(struct core *core, const struct planner_round *round, const struct plan_outcome *outcome,
                   struct job *job)
 {
+    json_t *pod_group = core_pod_group(core);
     struct objects_input input = {
+        .pod_group = json_string_value(pod_group),
         .job = job->id,
         .attempt = job_next_attempt(job),
         .server = core->server,
@@ -221,6 +235,7 @@ static void admit(struct core *core, const struct planner_round *round, const st
     json_decref(admission.placement);
     json_decref(admission.chosen);
     json_decref(admission.charges);
+    json_decref(pod_group);
 }
 
 /* A round that passes over somebody whom none came to since the last change is followed by another one. */

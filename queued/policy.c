@@ -122,10 +122,10 @@ static void add_quotas(const struct core *core, struct arena *arena, struct plan
 
 void policies_now(const struct core *core, struct arena *arena, struct plan_input *input)
 {
-    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
+    json_t *pod_group = core_pod_group(core);
 
-    input->has_pod_groups = json_is_string(json_object_get(described, "podGroup"));
-    json_decref(described);
+    input->has_pod_groups = pod_group != NULL;
+    json_decref(pod_group);
     add_classes(core, arena, input);
     add_quotas(core, arena, input);
 }

@@ -11,10 +11,8 @@
 #include "allocator/base/banned.h"
 
 static const char *const kinds[RANK_ASSUMED] = {
-    [RANK_ANCHOR] = "ConfigMap",
-    [RANK_SERVICE] = "Service",
-    [RANK_CLAIM] = "ResourceClaim",
-    [RANK_POD] = "Pod",
+    [RANK_ANCHOR] = "ConfigMap",    [RANK_SERVICE] = "Service", [RANK_POD_GROUP] = "PodGroup",
+    [RANK_CLAIM] = "ResourceClaim", [RANK_POD] = "Pod",
 };
 
 static enum object_rank rank_of(const char *kind, const json_t *metadata)

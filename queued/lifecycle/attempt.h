@@ -17,6 +17,7 @@ struct attempt_row;
 enum object_rank {
     RANK_ANCHOR,
     RANK_SERVICE,
+    RANK_POD_GROUP,
     RANK_CLAIM,
     RANK_POD,
     RANK_ASSUMED, /* never created: see objects.h */

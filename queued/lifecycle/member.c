@@ -172,6 +172,8 @@ json_t *member_pod(const struct member_input *member)
     json_object_set_new(spec, "hostname", host_name(member->spec, member->group, member->index));
     json_object_set_new(spec, "subdomain", json_string(member->service));
     json_object_set_new(spec, "schedulingGates", json_pack("[{s:s}]", "name", LAUNCH_GATE));
+    if (member->pod_group)
+        json_object_set_new(spec, "schedulingGroup", json_pack("{s:s}", "podGroupName", member->pod_group));
     if (!json_object_get(spec, "restartPolicy")) /* a member that ends has ended: the gang restarts as a whole */
         json_object_set_new(spec, "restartPolicy", json_string("Never"));
     return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "Pod", "metadata", pod_metadata(member),

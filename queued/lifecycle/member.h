@@ -14,7 +14,8 @@ struct member_input {
     const struct job_group *first_group; /* whose member 0 is the master */
     json_t *labels;                      /* of the attempt */
     const char *name, *service, *node;
-    char **claim_names; /* per entry of the group's claims: the claim in the cluster */
+    const char *pod_group; /* that it joins, or NULL */
+    char **claim_names;    /* per entry of the group's claims: the claim in the cluster */
     int64_t job, attempt;
     size_t index, group_size, rank, world_size; /* group_size: members of the group in this attempt */
 };

@@ -84,6 +84,19 @@ static void add_service(const struct objects_input *input, const char *base, jso
     add(objects, body, NULL, NULL);
 }
 
+/* kube-scheduler places the members together or not at all. An elastic gang counts as large as it was planned. */
+static void add_pod_group(const struct objects_input *input, const char *base, json_t *objects)
+{
+    json_t *body;
+
+    if (!input->pod_group)
+        return;
+    body = json_pack("{s:s, s:s, s:o, s:{s:{s:{s:I}}}}", "apiVersion", input->pod_group, "kind", "PodGroup", "metadata",
+                     metadata(input, base), "spec", "schedulingPolicy", "gang", "minCount",
+                     (json_int_t)input->placement->n_members);
+    add(objects, body, NULL, NULL);
+}
+
 /* Share ids of the plan: they only have to differ from each other; the real ones are kube-scheduler's. */
 struct share_ids {
     const char *claim;
@@ -232,6 +245,7 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
             .labels = labels(input),
             .name = name,
             .service = base,
+            .pod_group = input->pod_group ? base : NULL,
             .node = placement->members[m].node,
             .job = input->job,
             .attempt = input->attempt,
@@ -321,6 +335,7 @@ json_t *attempt_objects(const struct objects_input *input)
 
     add_anchor(input, base, objects);
     add_service(input, base, objects);
+    add_pod_group(input, base, objects);
     add_claims(input, base, objects);
     add_pods(input, base, objects);
     add_all_assumed(input, base, objects);

@@ -1,8 +1,9 @@
 /* queued/lifecycle/objects.h - what an attempt creates in the cluster: the exact objects, made from a placement.
  *
  * In the order of creation: the anchor (a ConfigMap that will own everything), a headless Service for stable host
- * names, the ResourceClaims, steered to the planned devices, and the pods, gated and bound to their nodes by required
- * affinity. Names derive from job and attempt alone, so that creating again finds what is there. Pure.
+ * names, where the cluster has them a PodGroup (kube-scheduler then holds the gang together as a second guard, behind
+ * the gates), the ResourceClaims, steered to the planned devices, and the pods, gated and bound to their nodes by
+ * required affinity. Names derive from job and attempt alone, so that creating again finds what is there. Pure.
  *
  * At the end stand claims that nobody creates: what the plan takes through claims that exist already, or that
  * kube-scheduler makes itself for extended resources. They only count in the simulation, until the scheduler has
@@ -39,6 +40,7 @@ struct objects_input {
     const struct job_spec *spec;
     size_t shape;
     const struct placement *placement;
+    const char *pod_group;           /* apiVersion of PodGroup; NULL: the cluster has none, or none is wanted */
     struct bind_classes bind;        /* claims of these classes are allocated by us: they get ANNOTATION_BIND */
     const struct snapshot *snapshot; /* that the placement was made on */
 };

@@ -291,6 +291,52 @@ static void test_objects__a_member_of_a_jobset_knows_its_job_and_its_index_there
     stage_close(&stage);
 }
 
+/* The gang's own PodGroup, as large as the gang was planned, before anything that kube-scheduler could look at. */
+static void test_objects__a_gang_has_a_pod_group_where_the_cluster_has_them(void **state)
+{
+    struct stage stage;
+    const json_t *group, *gang;
+    const char *uid;
+
+    (void)state;
+    stage_open_with(&stage, &(struct stage_options){.has_pod_groups = true});
+    stage_must_submit(&stage, elastic);
+    stage_run(&stage, 1000);
+    assert_string_equal(stage_state(&stage, "1"), "Running");
+    group = find_kind(&stage, "PodGroup", NULL, NULL);
+    gang = json_object_get(json_object_get(json_object_get(group, "spec"), "schedulingPolicy"), "gang");
+    assert_int_equal(json_integer_value(json_object_get(gang, "minCount")), 4);
+    assert_string_equal(text(group, "apiVersion"), "scheduling.k8s.io/v1beta1");
+    uid = text(json_object_get(find_kind(&stage, "ConfigMap", NULL, NULL), "metadata"), "uid");
+    assert_string_equal(
+        text(json_array_get(json_object_get(json_object_get(group, "metadata"), "ownerReferences"), 0), "uid"), uid);
+    assert_string_equal(
+        text(json_object_get(json_object_get(find_kind(&stage, "Pod", "w", "3"), "spec"), "schedulingGroup"),
+             "podGroupName"),
+        text(json_object_get(group, "metadata"), "name"));
+    stage_run(&stage, 10000);
+    assert_string_equal(stage_state(&stage, "1"), "Succeeded");
+    assert_int_equal(relay_n_ours(&stage.relay), 0);
+    stage_close(&stage);
+}
+
+static void test_objects__no_pod_group_is_made_where_none_is_wanted(void **state)
+{
+    struct stage stage;
+    const char *key;
+    json_t *object;
+
+    (void)state;
+    stage_open_with(&stage, &(struct stage_options){.has_pod_groups = true, .wants_no_pod_groups = true});
+    stage_must_submit(&stage, elastic);
+    stage_run(&stage, 1000);
+    assert_string_equal(stage_state(&stage, "1"), "Running");
+    json_object_foreach (stage.relay.objects, key, object)
+        assert_string_not_equal(text(object, "kind"), "PodGroup");
+    assert_null(json_object_get(json_object_get(find_kind(&stage, "Pod", "w", "3"), "spec"), "schedulingGroup"));
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +346,8 @@ int main(void)
         cmocka_unit_test(test_objects__a_pod_is_bound_in_each_of_its_terms),
         cmocka_unit_test(test_objects__all_members_name_the_same_shared_claim),
         cmocka_unit_test(test_objects__an_elastic_gang_is_told_its_size),
+        cmocka_unit_test(test_objects__a_gang_has_a_pod_group_where_the_cluster_has_them),
+        cmocka_unit_test(test_objects__no_pod_group_is_made_where_none_is_wanted),
         cmocka_unit_test(test_objects__a_member_of_a_jobset_knows_its_job_and_its_index_there),
     };
 

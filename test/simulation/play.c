@@ -149,6 +149,7 @@ void play_story(const struct story *story, struct verdict *verdict, struct fault
                         .views = json_array()};
     const struct stage_options options = {.manifests = path,
                                           .queues = story->queues.yaml,
+                                          .has_pod_groups = story->has_pod_groups,
                                           .bind_classes = story->bind_classes,
                                           .planning_ms = story->planning_ms,
                                           .reconcile_period_ms = story->reconcile_period_ms,

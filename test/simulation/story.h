@@ -97,6 +97,7 @@ struct story {
     uint64_t seed;
     struct story_cluster cluster;
     struct story_queues queues;
+    bool has_pod_groups;
     const char *bind_classes; /* that queued allocates itself, or NULL */
     int64_t planning_ms, reconcile_period_ms, launch_timeout_ms;
     int64_t stream_lag_ms, answer_lag_ms; /* at first */

@@ -78,6 +78,7 @@ static void start_core(struct stage *stage)
     struct core_options options = {.cluster = &stage->relay.port,
                                    .clock = stage->clock,
                                    .server_id = STAGE_SERVER,
+                                   .has_no_pod_groups = stage->options.wants_no_pod_groups,
                                    .bind_classes = stage->options.bind_classes,
                                    .crash_at = stage->crash_at,
                                    .crash = on_crash,
@@ -167,8 +168,10 @@ static void on_warning(void *ctx, const struct error *err)
 void stage_open_with(struct stage *stage, const struct stage_options *options)
 {
     char path[128];
-    struct embedded_options embedded = {
-        .manifests = options->manifests ? options->manifests : path, .schedule_delay_ms = 50, .start_delay_ms = 100};
+    struct embedded_options embedded = {.manifests = options->manifests ? options->manifests : path,
+                                        .schedule_delay_ms = 50,
+                                        .start_delay_ms = 100,
+                                        .has_pod_groups = options->has_pod_groups};
     struct cluster *behind;
     struct error err = {0};
     struct stage_answer applied;

@@ -15,6 +15,8 @@ struct stage_options {
     const char *manifests; /* folder or file; NULL: stage_cluster */
     const char *queues;    /* documents; NULL: stage_queues */
     int64_t reconcile_period_ms, launch_timeout_ms;
+    bool has_pod_groups;             /* the cluster's */
+    bool wants_no_pod_groups;        /* see core_options */
     const char *bind_classes;        /* see core_options */
     int64_t planning_ms;             /* how long a planning round takes; 0: none comes between its start and its end */
     void (*before_start)(void *ctx); /* of each server, or NULL */

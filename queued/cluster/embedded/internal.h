@@ -53,6 +53,7 @@ enum kind_id {
     KIND_TEMPLATE,
     KIND_CONFIG_MAP,
     KIND_SERVICE,
+    KIND_POD_GROUP,
     KIND_CLAIM,
     KIND_POD,
     KIND_COUNT
@@ -217,7 +218,8 @@ struct embedded {
     int64_t started_ms; /* this process's view of the cluster */
     void (*warn)(void *ctx, const struct error *err);
     void *warn_ctx;
-    struct disk *disk;  /* NULL: in memory only */
+    struct disk *disk; /* NULL: in memory only */
+    bool has_pod_groups;
     bool any_namespace; /* the manifests list none: all exist */
     bool is_held;       /* scheduling */
     bool is_scheduling_due;

@@ -417,6 +417,19 @@ static int check_claim(struct embedded *cluster, const json_t *claim, struct err
     return 0;
 }
 
+static int check_pod_group(struct embedded *cluster, const json_t *group, struct error *err)
+{
+    const json_t *policy = field_get(group, "spec", "schedulingPolicy", NULL);
+    const json_t *gang = json_object_get(policy, "gang"), *n = json_object_get(gang, "minCount");
+
+    (void)cluster;
+    if (!gang == !json_object_get(policy, "basic"))
+        return error_field(err, "spec.schedulingPolicy", "needs exactly one of basic and gang");
+    if (gang && (!json_is_integer(n) || json_integer_value(n) < 1))
+        return error_field(err, "spec.schedulingPolicy.gang.minCount", "must be a number from 1");
+    return 0;
+}
+
 #define DRA_VERSIONS  " resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1beta1 "
 #define RULE_VERSIONS " resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1alpha3 "
 
@@ -440,6 +453,8 @@ const struct kind kinds[KIND_COUNT] = {
                          check_config_map},
     [KIND_SERVICE] = {KIND_SERVICE, "Service", "services", " v1 ", true, false, STREAM_OURS, check_service_name,
                       check_service},
+    [KIND_POD_GROUP] = {KIND_POD_GROUP, "PodGroup", "podgroups", " scheduling.k8s.io/v1beta1 ", true, false,
+                        STREAM_OURS, check_subdomain, check_pod_group},
     [KIND_CLAIM] = {KIND_CLAIM, "ResourceClaim", "resourceclaims", DRA_VERSIONS, true, true, STREAM_ALWAYS,
                     check_subdomain, check_claim},
     [KIND_POD] = {KIND_POD, "Pod", "pods", " v1 ", true, true, STREAM_ALWAYS, check_subdomain, check_pod},

@@ -349,10 +349,29 @@ static void schedule(struct entry *pod)
 
 /* ---- the queue ---- */
 
+/* A member of a gang waits for its group, and for as many members as that wants; then each goes its own way. (That
+ * there is room for all of them, which kube-scheduler looks for first, is what queued has planned.) */
+static bool has_its_gang(const struct entry *pod)
+{
+    const char *name = field_text(pod->json, "spec", "schedulingGroup", "podGroupName", NULL), *other;
+    const struct entry *group = name ? entry_find(pod->cluster, KIND_POD_GROUP, pod->ns, name) : NULL, *member;
+    json_int_t wanted, n = 0;
+
+    if (!group)
+        return name == NULL;
+    wanted = json_integer_value(field_get(group->json, "spec", "schedulingPolicy", "gang", "minCount", NULL));
+    DL_FOREACH (pod->cluster->lists[KIND_POD], member) {
+        other = field_text(member->json, "spec", "schedulingGroup", "podGroupName", NULL);
+        n += other && strcmp(other, name) == 0 && strcmp(member->ns, pod->ns) == 0 &&
+             json_array_size(field_get(member->json, "spec", "schedulingGates", NULL)) == 0;
+    }
+    return n >= wanted;
+}
+
 static bool is_waiting(const struct entry *pod)
 {
     return !pod_is_bound(pod) && !pod_is_finished(pod) && !entry_is_going(pod) &&
-           json_array_size(field_get(pod->json, "spec", "schedulingGates", NULL)) == 0;
+           json_array_size(field_get(pod->json, "spec", "schedulingGates", NULL)) == 0 && has_its_gang(pod);
 }
 
 static int64_t ready_ms(const struct entry *pod)
