@@ -50,10 +50,10 @@ static void pause(struct kube *kube)
     wake_in(kube, KUBE_PAUSE, kube_backoff_ms(&kube->rng, kube->failures, PAUSE_MS, PAUSE_MAX_MS));
 }
 
-/* Once per reason: a server that stays away is no news. */
+/* Once per kind of reason: a server that stays away is no news, whichever of our requests says so. */
 static void tell_lost(struct kube *kube, const struct error *err)
 {
-    if (kube->lost.code == err->code && strcmp(kube->lost.text, err->text) == 0)
+    if (kube->lost.code == err->code)
         return;
     kube->lost = *err;
     kube->listener->lost(kube->listener->ctx, err);
