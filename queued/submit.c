@@ -15,6 +15,8 @@
 #define DEFAULT_QUEUE "default" /* for jobs that name none, if there is such a queue */
 #define MAX_JOBS      1000      /* of one submission */
 
+#define MAX_CLAIM_USERS 256 /* entries of a claim's status.reservedFor */
+
 /* One submission on its way. */
 struct submission {
     struct core *core;
@@ -237,6 +239,57 @@ static int check_dependencies(struct submission *s, size_t job)
     return 0;
 }
 
+/* ---- claims that members share ---- */
+
+static bool uses(const struct job_group *group, enum job_claim_source source, const char *name)
+{
+    for (size_t c = 0; c < group->n_claims; c++)
+        if (group->claims[c].source == source && strcmp(group->claims[c].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* How many members share this claim at least, of an elastic gang. */
+static size_t n_users(const struct job_shape *shape, enum job_claim_source source, const char *name)
+{
+    size_t n = 0;
+
+    for (size_t g = 0; g < shape->n_groups; g++)
+        if (uses(&shape->groups[g], source, name))
+            n += shape->groups[g].min_replicas;
+    return n;
+}
+
+static int check_group_sharing(struct submission *s, size_t job, const struct job_shape *shape, size_t group)
+{
+    const struct job_group *g = &shape->groups[group];
+
+    for (size_t c = 0; c < g->n_claims; c++) {
+        const struct job_claim *claim = &g->claims[c];
+        size_t n = claim->source == JOB_CLAIM_OWN ? 0 : n_users(shape, claim->source, claim->name);
+        char field[120];
+
+        if (n <= MAX_CLAIM_USERS)
+            continue;
+        snprintf(field, sizeof(field), "spec.groups[%zu].template.spec.resourceClaims[%zu]", group, c);
+        return job_problem(s, job, shape == s->blueprints[job]->spec.shapes ? field : "spec.alternatives", ERR_INVALID,
+                           "%zu members share the claim %s: Kubernetes reserves a claim for at most %d pods", n,
+                           claim->name, MAX_CLAIM_USERS);
+    }
+    return 0;
+}
+
+static int check_sharing(struct submission *s, size_t job)
+{
+    const struct job_spec *spec = &s->blueprints[job]->spec;
+
+    for (size_t i = 0; i < spec->n_shapes; i++)
+        for (size_t g = 0; g < spec->shapes[i].n_groups; g++)
+            if (check_group_sharing(s, job, &spec->shapes[i], g) < 0)
+                return -1;
+    return 0;
+}
+
 static void check_class(void *ctx, size_t document, const char *field, const char *name)
 {
     struct submission *s = ctx;
@@ -250,7 +303,8 @@ static void check_class(void *ctx, size_t document, const char *field, const cha
 
 static int check(struct submission *s)
 {
-    static int (*const checks[])(struct submission * s, size_t job) = {check_queue, check_priority, check_dependencies};
+    static int (*const checks[])(struct submission * s, size_t job) = {check_queue, check_priority, check_dependencies,
+                                                                     check_sharing};
 
     if (decode(s) < 0 || parse(s) < 0)
         return -1;

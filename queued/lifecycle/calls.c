@@ -43,7 +43,7 @@ static void create_done(struct lifecycle *lc, struct job *job, struct launch_obj
     } else if (result->err->code == ERR_CONFLICT) {
         look_it_up(lc, result, object); /* ours already? */
     } else if (is_final(result->err->code) && job->ending == JOB_STATE_COUNT) {
-        job_launch_failed(lc, job, "create %s %s: %s", object->kind, object->name, result->err->text);
+        job_launch_refused(lc, job, "create", object, result->err);
     } else {
         ask_again_later(lc, job, object);
     }
@@ -98,7 +98,7 @@ static void ungate_done(struct lifecycle *lc, struct job *job, struct launch_obj
     if (!result->err)
         object->is_ungated = true;
     else if (is_final(result->err->code) && job->ending == JOB_STATE_COUNT)
-        job_launch_failed(lc, job, "start %s %s: %s", object->kind, object->name, result->err->text);
+        job_launch_refused(lc, job, "start", object, result->err);
     else
         ask_again_later(lc, job, object);
 }
@@ -111,7 +111,7 @@ static void allocate_done(struct lifecycle *lc, struct job *job, struct launch_o
     else if (result->err->code == ERR_CONFLICT)
         look_it_up(lc, result, object); /* by whom? */
     else if (is_final(result->err->code) && job->ending == JOB_STATE_COUNT)
-        job_launch_failed(lc, job, "allocate %s %s: %s", object->kind, object->name, result->err->text);
+        job_launch_refused(lc, job, "allocate", object, result->err);
     else
         ask_again_later(lc, job, object);
 }

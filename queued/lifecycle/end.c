@@ -3,7 +3,10 @@
  * itself. Only when nothing is left does the job move on, so that no two attempts of a job ever exist at once. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "allocator/base/mem.h"
 #include "queued/lifecycle/internal.h"
 #include "store/rows.h"
 
@@ -11,6 +14,9 @@
 
 /* How long the cluster gets to take everything along before objects are deleted one by one. */
 #define STRAGGLER_MS 10000
+
+/* Attempts in a row that may be refused as invalid, in the same words. */
+#define MAX_REFUSALS 5
 
 void job_end(struct lifecycle *lc, struct job *job, enum job_state to)
 {
@@ -29,10 +35,53 @@ void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, .
     vsnprintf(words, sizeof(words), fmt, args);
     va_end(args);
     job->failures++;
+    job->n_refusals = 0;
     lc->n_launch_failures++;
     job->not_before_ms = lifecycle_now_ms(lc) + backoff_ms(job->failures);
     job_set_reason(job, "attempt %lld failed: %s", (long long)job->attempt, words);
     job_end(lc, job, JOB_PENDING);
+}
+
+/* Names in an answer hold the number of the attempt: numbers are passed over. */
+static bool is_same_but_for_numbers(const char *a, const char *b)
+{
+    static const char digits[] = "0123456789";
+
+    for (;; a++, b++) {
+        a += strspn(a, digits);
+        b += strspn(b, digits);
+        if (*a != *b)
+            return false;
+        if (!*a)
+            return true;
+    }
+}
+
+static int count_refusals(struct job *job, const struct error *err)
+{
+    if (err->code != ERR_INVALID)
+        return 0;
+    if (job->n_refusals > 0 && is_same_but_for_numbers(job->refusal, err->text))
+        return job->n_refusals + 1;
+    free(job->refusal);
+    job->refusal = mem_strdup(err->text);
+    return 1;
+}
+
+void job_launch_refused(struct lifecycle *lc, struct job *job, const char *verb, const struct launch_object *object,
+                        const struct error *err)
+{
+    int n = count_refusals(job, err);
+
+    if (n >= MAX_REFUSALS) {
+        lc->n_launch_failures++;
+        job_set_reason(job, "%s %s %s: %s (so for %d attempts in a row)", verb, object->kind, object->name, err->text,
+                       n);
+        job_end(lc, job, JOB_FAILED);
+        return;
+    }
+    job_launch_failed(lc, job, "%s %s %s: %s", verb, object->kind, object->name, err->text);
+    job->n_refusals = n;
 }
 
 /* By its uid, lest somebody else's object of the same name is deleted; while that is not known it is looked up first.

@@ -81,6 +81,11 @@ void job_end(struct lifecycle *lc, struct job *job, enum job_state to);
 void job_ended(struct lifecycle *lc, struct job *job);
 /* The launch failed for a reason outside of the members: back to Pending, later and later. */
 void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* The cluster refused to `verb` an object, for good: the launch has failed with its words. What is invalid does not get
+ * better by waiting: after some attempts with the same answer the job has failed. A quota, a webhook or a permission
+ * may. */
+void job_launch_refused(struct lifecycle *lc, struct job *job, const char *verb, const struct launch_object *object,
+                        const struct error *err);
 
 /* ---- launch.c: calls and usage ---- */
 

@@ -36,6 +36,7 @@ void job_free(struct job *job)
     free(job->queue);
     free(job->user);
     free(job->reason);
+    free(job->refusal);
     free(job->waits_for);
     free(job);
 }

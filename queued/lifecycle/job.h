@@ -28,6 +28,10 @@ struct job {
 
     struct attempt *live; /* not NULL exactly while the state is live */
 
+    /* Attempts in a row that the API server refused as invalid in the same words; not stored: a restart counts anew. */
+    int n_refusals;
+    char *refusal;
+
     size_t n_members; /* of the last attempt; 0: none yet, or not known any more */
 
     int64_t *waits_for; /* ids of jobs that must succeed first */

@@ -266,6 +266,7 @@ enum step step_launch(struct lifecycle *lc, struct job *job)
     }
     attempt_check_allocations(lc, job);
     job->failures = 0;
+    job->n_refusals = 0;
     job->started_ms = lifecycle_now_ms(lc);
     job_set_reason(job, "%s", "");
     job_move(lc, job, JOB_RUNNING, "all members run");
