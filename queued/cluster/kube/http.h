@@ -2,7 +2,8 @@
  *
  * Many requests at a time over few connections (HTTP/2 where the server has it). TLS is verified. Each request carries
  * the current credentials; a 401 renews them and sends it once more. Answers come from the loop, never from inside
- * http_send(). Loop thread only. */
+ * http_send(). The process ignores SIGPIPE: libcurl writes to connections that the peer has closed. Loop thread only.
+ */
 #ifndef QUEUED_KUBE_HTTP_H
 #define QUEUED_KUBE_HTTP_H
 

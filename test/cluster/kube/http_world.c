@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <event2/event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ void http_world_begin(struct http_world *world, enum server_kind kind)
 
     *world = (struct http_world){.folder = "/tmp/queued-kube-XXXXXX"};
     INVARIANT(mkdtemp(world->folder));
+    signal(SIGPIPE, SIG_IGN); /* as the server does */
     world->base = event_base_new();
     world->pki = pki_new();
     world->other = pki_new();
