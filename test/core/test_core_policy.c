@@ -154,6 +154,27 @@ static void test_policy__a_dry_run_says_what_the_namespace_allows(void **state)
     free(yaml);
 }
 
+/* The cluster counts what runs: whoever comes second starts when the first has ended. */
+static void test_policy__jobs_take_turns_within_a_quota(void **state)
+{
+    struct stage *stage = *state;
+    struct stage_job second = pair;
+
+    put(stage, "{\"apiVersion\": \"v1\", \"kind\": \"ResourceQuota\", \"metadata\": {\"name\": \"few\", \"namespace\": "
+               "\"default\"}, \"spec\": {\"hard\": {\"pods\": \"3\"}}}");
+    stage_must_start(stage, &pair);
+    stage_run(stage, 5000);
+    expect(stage, "1", "state", "Running");
+    second.name = "second";
+    stage_must_start(stage, &second);
+    stage_run(stage, 5000);
+    expect(stage, "2", "reason", "ResourceQuota few of namespace default: needs 2 of pods, 2 of 3 are in use");
+    stage_run(stage, 60000);
+    expect(stage, "1", "state", "Succeeded");
+    expect(stage, "2", "state", "Running");
+    assert_int_equal(stage_n_moves(stage, "2", "Admitted"), 1);
+}
+
 /* ---- priority classes ---- */
 
 #define POD_JOB(name, class)                                                                                           \
@@ -227,6 +248,7 @@ int main(void)
         TEST(a_quota_that_is_gone_is_forgotten),
         TEST(what_is_on_its_way_counts_as_used),
         TEST(a_dry_run_says_what_the_namespace_allows),
+        TEST(jobs_take_turns_within_a_quota),
         TEST(a_pods_class_of_the_cluster_gives_the_priority),
         TEST(a_class_that_comes_later_is_waited_for),
         TEST(a_class_that_only_queued_could_have_is_refused),

@@ -148,6 +148,8 @@ static int create_copy(struct embedded *cluster, json_t *object, struct entry **
                   field_text(object, "metadata", "name", NULL));
         goto refused;
     }
+    if (quotas_check(cluster, kind, object, err) < 0)
+        goto refused;
     complete_object(cluster, kind, object);
     if (kind->is_modelled && snapshot_builder_put(cluster->model, object, err) < 0)
         goto refused;

@@ -286,6 +286,8 @@ void controllers_look(struct entry *entry)
         return;
     if (entry->kind->id == KIND_TEMPLATE)
         push_waiting_pods(entry);
+    if (entry->kind->id == KIND_QUOTA)
+        quota_look(entry);
     if (entry->kind->id == KIND_POD && generate_claims(entry))
         return;
     if (entry_is_going(entry) && finish_deletion(entry))

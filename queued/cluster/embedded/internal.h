@@ -134,6 +134,13 @@ void uid_of_number(uint64_t number, char out[40]);
 
 void controllers_look(struct entry *entry); /* may free it */
 
+/* ---- quotas (quotas.c) ---- */
+
+/* Whether the object may be created, for the quotas of its namespace: else ERR_DENIED. */
+MUST_CHECK int quotas_check(struct embedded *cluster, const struct kind *kind, const json_t *object, struct error *err);
+void quotas_wake(const struct entry *changed); /* those of its namespace count again */
+void quota_look(struct entry *quota);
+
 /* ---- kubelet (kubelet.c) ---- */
 
 #define POD_GRACE_MS 100 /* from a pod's deletion until its containers have ended */

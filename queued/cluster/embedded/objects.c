@@ -136,6 +136,7 @@ static void wake_others(struct entry *entry)
         cluster->is_scheduling_due = true;
     if (entry->kind->id == KIND_SLICE || entry->kind->id == KIND_TAINT_RULE || entry->kind->id == KIND_NODE)
         evictions_changed(cluster);
+    quotas_wake(entry);
     embedded_wake(cluster);
 }
 
