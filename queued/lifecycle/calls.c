@@ -137,7 +137,8 @@ void lifecycle_call_done(struct lifecycle *lc, const struct call_result *result)
     struct job *job = job_list_find(&lc->jobs, result->target.job);
     struct launch_object *object;
 
-    if (result->err)
+    /* Whether something is gone is asked to be told so. */
+    if (result->err && !(result->kind == CALL_GET && result->err->code == ERR_NOT_FOUND))
         log_warn("cluster.refused", LOG_INT("job", result->target.job), LOG_STR("kind", result->object_kind),
                  LOG_STR("name", result->name), LOG_STR("why", result->err->text));
     if (!job || !job->live || job->live->number != result->target.attempt) {
