@@ -49,6 +49,7 @@ type agent struct {
 	nodes    map[string]bool // false: it is down
 	pods     map[types.UID]*podRun
 	duration time.Duration // of pods that say nothing; 0: for ever
+	n        int           // pods that began
 }
 
 func connect(kubeconfig string) (*kubernetes.Clientset, *rest.Config, error) {
@@ -216,10 +217,14 @@ type podRun struct {
 	poke chan struct{}
 }
 
+// setDuration is for pods that run, too: it counts from now.
 func (a *agent) setDuration(d time.Duration) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.duration = d
-	a.mu.Unlock()
+	for _, run := range a.pods {
+		run.wake()
+	}
 }
 
 func (a *agent) see(pod *core.Pod) {
@@ -339,9 +344,17 @@ func condition(t core.PodConditionType, is bool, reason string) core.PodConditio
 	return core.PodCondition{Type: t, Status: status, Reason: reason, LastTransitionTime: meta.Now()}
 }
 
+// address of a pod; a loopback address is refused in EndpointSlices.
+func (a *agent) address() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n++
+	return fmt.Sprintf("10.%d.%d.%d", 128+a.n>>16%64, a.n>>8%256, a.n%256)
+}
+
 func (a *agent) begin(pod *core.Pod) bool {
-	now, yes := meta.Now(), true
-	status := core.PodStatus{Phase: core.PodRunning, StartTime: &now, PodIP: "127.0.0.1", HostIP: "127.0.0.1", PodIPs: []core.PodIP{{IP: "127.0.0.1"}},
+	now, yes, ip := meta.Now(), true, a.address()
+	status := core.PodStatus{Phase: core.PodRunning, StartTime: &now, PodIP: ip, HostIP: "127.0.0.1", PodIPs: []core.PodIP{{IP: ip}},
 		Conditions: []core.PodCondition{condition(core.PodInitialized, true, ""), condition(core.PodReadyToStartContainers, true, ""),
 			condition(core.ContainersReady, true, ""), condition(core.PodReady, true, "")}}
 	for _, c := range pod.Spec.Containers {

@@ -18,7 +18,7 @@ func (t *T) queuedAt(url string, args ...string) *server {
 	t.must(os.MkdirAll(dir, 0o700), "folder")
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	t.must(t.queuedKubeconfig(kubeconfig, url), "kubeconfig")
-	q := newServer(t.options.binary, dir, append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	q := newServer(t.options.binary, dir, append([]string{"--kubeconfig", kubeconfig, "--lease", "none"}, args...)...)
 	t.cleanup(func() {
 		if q.proc == nil {
 			return

@@ -13,9 +13,11 @@ import (
 
 // Native gangs: scheduling.k8s.io/v1beta1 PodGroup, off by default in 1.37.
 const (
-	hasNativeGangs   = true
-	nativeGangGates  = "GenericWorkload=true"
-	nativeGangConfig = "scheduling.k8s.io/v1beta1=true"
+	hasNativeGangs    = true
+	hasListAttributes = true
+	nativeGangGates   = "GenericWorkload=true"
+	specialGates      = nativeGangGates + ",DRAListTypeAttributes=true"
+	nativeGangConfig  = "scheduling.k8s.io/v1beta1=true"
 )
 
 var nativeGangControllers = []string{"podgroup-protection-controller"}

@@ -12,9 +12,11 @@ import (
 
 // This minor has no native gangs.
 const (
-	hasNativeGangs   = false
-	nativeGangGates  = ""
-	nativeGangConfig = ""
+	hasNativeGangs    = false
+	hasListAttributes = false
+	specialGates      = ""
+	nativeGangGates   = ""
+	nativeGangConfig  = ""
 )
 
 var nativeGangControllers []string

@@ -1,7 +1,5 @@
 package main
 
-func slicesCases(*options) []testCase   { return nil }
-func gangCases(*options) []testCase     { return nil }
 func workloadCases(*options) []testCase { return nil }
 func launchCases(*options) []testCase   { return nil }
 func faultCases(*options) []testCase    { return nil }

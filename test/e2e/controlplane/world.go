@@ -11,7 +11,6 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	core "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,43 +20,40 @@ import (
 
 // ---- who queued is in the cluster ----
 
-// account is the service account that every queued uses. Its rights are those of deploy/rbac*.yaml where these exist,
-// so that every case shows that they suffice; else all.
-type account struct {
-	ns, name, token string
-	isMinimal       bool
+// account is the service account that every queued uses, with the rights of deploy/ and no others, so that every case shows
+// that they suffice.
+type account struct{ ns, name, token string }
+
+// Rights of the base, and of the components that cases need.
+var rights = []string{"account.yaml", "read.yaml", "launch.yaml", "lease.yaml", "components/pod-group/pod-group.yaml", "components/bind-mode/bind.yaml"}
+
+func (o *options) rights() ([]*object, error) {
+	var all []*object
+	for _, name := range rights {
+		objects, err := readManifests(filepath.Join(o.repository, "deploy", "kubernetes", name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
 }
 
 func (e *environment) makeAccount(ctx context.Context) error {
-	e.account = account{ns: "queued", name: "queued"}
-	files, _ := filepath.Glob(filepath.Join(e.options.repository, "deploy", "*rbac*.yaml"))
-	for _, file := range files {
-		objects, err := readManifests(file)
-		if err != nil {
-			return err
-		}
-		for _, o := range objects {
-			if ns := o.GetNamespace(); ns != "" {
-				e.account.ns = ns
-			}
-			if o.GetKind() == "ServiceAccount" {
-				e.account.name, e.account.isMinimal = o.GetName(), true
-			}
-		}
-	}
-	if err := e.makeNamespace(ctx, e.account.ns, nil); err != nil {
+	objects, err := e.options.rights()
+	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		objects, _ := readManifests(file)
-		for _, o := range objects {
-			if err := e.create(ctx, o); err != nil {
+	for _, o := range objects {
+		if o.GetKind() == "ServiceAccount" {
+			e.account = account{ns: o.GetNamespace(), name: o.GetName()}
+			if err := e.makeNamespace(ctx, e.account.ns, nil); err != nil {
 				return err
 			}
 		}
 	}
-	if !e.account.isMinimal {
-		if err := e.makeAdministrator(ctx); err != nil {
+	for _, o := range objects {
+		if err := e.create(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -70,17 +66,7 @@ func (e *environment) makeAccount(ctx context.Context) error {
 	return err
 }
 
-func (e *environment) makeAdministrator(ctx context.Context) error {
-	if _, err := e.k.CoreV1().ServiceAccounts(e.account.ns).Create(ctx, &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: e.account.name}}, meta.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := e.k.RbacV1().ClusterRoleBindings().Create(ctx, &rbac.ClusterRoleBinding{ObjectMeta: meta.ObjectMeta{Name: "queued-e2e"},
-		RoleRef:  rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: e.account.ns, Name: e.account.name}}}, meta.CreateOptions{})
-	return err
-}
-
-// writeKubeconfig of queued: its token, by the API server or through a proxy.
+// queuedKubeconfig of queued: its token, by the API server or through a proxy.
 func (e *environment) queuedKubeconfig(path, server string) error {
 	ca, err := os.ReadFile(e.plane.path("pki", "ca.crt"))
 	if err != nil {
