@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct peer {
     struct peer *prev, *next;
     struct bufferevent *io;
     struct event *timer;
+    struct bufferevent *far; /* of a tunnel */
     size_t number;
     const struct https_reply *reply; /* being sent */
     size_t n_sent;                   /* chunks; the head comes first */
@@ -51,6 +53,8 @@ static void peer_free(struct peer *peer)
     DL_DELETE(peer->stub->peers, peer);
     event_free(peer->timer);
     bufferevent_free(peer->io);
+    if (peer->far)
+        bufferevent_free(peer->far);
     free(peer);
 }
 
@@ -128,6 +132,37 @@ static void on_peer_timer(evutil_socket_t fd, short what, void *arg)
     peer_end_answer(peer);
 }
 
+/* ---- a proxy ---- */
+
+static void on_far_read(struct bufferevent *io, void *arg)
+{
+    struct peer *peer = arg;
+
+    bufferevent_read_buffer(io, bufferevent_get_output(io == peer->far ? peer->io : peer->far));
+}
+
+static void on_far_event(struct bufferevent *io, short what, void *arg)
+{
+    (void)io;
+    if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+        peer_free(arg);
+}
+
+static void peer_tunnel(struct peer *peer, const char *path)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const char *port = strrchr(path, ':');
+
+    INVARIANT(port);
+    address.sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10));
+    peer->far = bufferevent_socket_new(peer->stub->base, -1, BEV_OPT_CLOSE_ON_FREE);
+    bufferevent_setcb(peer->far, on_far_read, NULL, on_far_event, peer);
+    bufferevent_setcb(peer->io, on_far_read, NULL, on_far_event, peer);
+    bufferevent_enable(peer->far, EV_READ | EV_WRITE);
+    bufferevent_socket_connect(peer->far, (struct sockaddr *)&address, sizeof(address));
+    evbuffer_add_printf(bufferevent_get_output(peer->io), "HTTP/1.1 200 Go on\r\n\r\n");
+}
+
 static const struct https_reply not_found = {.status = 404};
 
 static void peer_answer(struct peer *peer, const char *path)
@@ -147,7 +182,10 @@ static void peer_answer(struct peer *peer, const char *path)
     }
     peer->n_sent = 0;
     peer->has_head = false;
-    peer_wait(peer, peer->reply->delay_ms);
+    if (peer->reply->end == HTTPS_TUNNEL)
+        peer_tunnel(peer, path);
+    else
+        peer_wait(peer, peer->reply->delay_ms);
 }
 
 /* ---- requests ---- */

@@ -15,6 +15,7 @@ enum https_end {
     HTTPS_BROKEN,    /* closes after the chunks, which are fewer than promised */
     HTTPS_HANG,      /* after the chunks nothing more comes */
     HTTPS_CLOSE,     /* the whole answer; then it closes without having said so */
+    HTTPS_TUNNEL,    /* for CONNECT host:port: 200, then a proxy of bytes */
 };
 
 struct https_reply {

@@ -50,6 +50,8 @@ static const struct ask_case {
      .head = "Authorization: Bearer abc.def\r\n"},
     {"impersonation is sent", .user = "{token: t, as: joe, as-groups: [g], as-user-extra: {a/b: [x]}}",
      .replies = {{0}}, .status = 200, .text = "", .n_requests = 1, .head = "Impersonate-Extra-a%2Fb: x\r\n"},
+    {"answers may be compressed", .replies = {{0}}, .status = 200, .text = "", .n_requests = 1,
+     .head = "Accept-Encoding: gzip\r\n"},
     {"a body is sent with its type", .method = "PATCH", .body = "{\"a\":1}", .replies = {{0}}, .status = 200,
      .text = "", .n_requests = 1, .head = "Content-Type: application/json\r\n"},
     {"no leave is asked for to send a body", .method = "POST", .body = "{}", .replies = {{0}}, .status = 200,
@@ -183,6 +185,56 @@ static void end(struct http_world *world, struct kept *kept)
 {
     kept_release(kept);
     http_world_end(world);
+}
+
+/* Through the proxy of the context to the real server, whose certificate is checked as ever; or not at all. */
+static void through_proxy(const struct https_reply *reply, int want_status)
+{
+    static const struct https_reply fine[] = {{.chunks = {"fine"}}};
+    struct http_world world;
+    struct kept kept = {0};
+    struct error err = {0};
+    BUF cluster = {0};
+
+    http_world_begin(&world, SERVER_GOOD);
+    struct https_options plain = {.base = world.base};
+    struct https_stub *proxy = https_stub_new(&plain);
+    https_stub_script(world.stub, fine, 1);
+    https_stub_script(proxy, reply, 1);
+    buf_addf(&cluster, "certificate-authority: ca.crt\n    proxy-url: http://127.0.0.1:%d", https_stub_port(proxy));
+    http_world_kubeconfig(&world, buf_str(&cluster), "token: t");
+    assert_int_equal(http_world_open(&world, NULL, &err), 0);
+    struct http_request request = get("/", &kept);
+    http_send(world.http, &request);
+    http_world_run(&world, &kept.n);
+    assert_int_equal(kept.status, want_status);
+    assert_string_equal(https_stub_request(proxy, 0)->method, "CONNECT");
+    assert_null(strstr(https_stub_request(proxy, 0)->head, "Bearer"));
+    assert_int_equal(https_stub_n_requests(world.stub), want_status ? 1 : 0);
+    if (!want_status) {
+        assert_int_equal(kept.err.code, ERR_UNAVAILABLE);
+        assert_false(kept.may_be_done);
+    }
+    http_free(world.http);
+    world.http = NULL;
+    https_stub_free(proxy);
+    end(&world, &kept);
+}
+
+static void test_http__proxy(void **state)
+{
+    static const struct https_reply tunnel = {.end = HTTPS_TUNNEL};
+
+    (void)state;
+    through_proxy(&tunnel, 200);
+}
+
+static void test_http__proxy_that_refuses(void **state)
+{
+    static const struct https_reply refusal = {.status = 502};
+
+    (void)state;
+    through_proxy(&refusal, 0);
 }
 
 static void test_http__nobody_listens(void **state)
@@ -533,6 +585,8 @@ static void test_http__too_many_headers(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_http__proxy),
+        cmocka_unit_test(test_http__proxy_that_refuses),
         cmocka_unit_test(test_http__nobody_listens),
         cmocka_unit_test(test_http__refused_token_is_read_again_once),
         cmocka_unit_test(test_http__refused_twice_is_the_answer),
