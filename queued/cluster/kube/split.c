@@ -15,6 +15,7 @@
 
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "queued/cluster/kube/mend.h"
 
 #include "allocator/base/banned.h"
 
@@ -46,7 +47,7 @@ struct scanner {
     size_t depth;
     char *closers; /* what closes each open bracket, for max_depth of them */
     size_t len;    /* bytes of a scalar */
-    bool is_begun, in_string, is_escaped, is_scalar;
+    bool is_begun, in_string, is_escaped, is_scalar, is_too_deep;
 };
 
 struct split {
@@ -115,14 +116,13 @@ static int open_bracket(struct split *split, char c, struct error *err)
 {
     struct scanner *scan = &split->scan;
     size_t depth = scan->depth++;
-    struct error why = {0};
 
     if (depth < split->options.max_depth)
         scan->closers[depth] = c == '{' ? '}' : ']';
-    else if (!split->why.code) {
-        error_set(&why, ERR_LIMIT, "nested deeper than %zu", split->options.max_depth);
-        return give_up_on_value(split, &why, err);
-    }
+    else if (split->part == PART_ITEM && split->options.refused)
+        scan->is_too_deep = true; /* to be mended */
+    else
+        return error_set(err, ERR_LIMIT, "nested deeper than %zu", split->options.max_depth);
     return 0;
 }
 
@@ -246,6 +246,17 @@ static json_t *load(const struct buf *kept, struct error *err)
     return value;
 }
 
+static json_t *load_item(const struct split *split, struct error *err)
+{
+    json_t *item = split->scan.is_too_deep ? NULL : load(&split->kept, err);
+    BUF mended = {0};
+
+    if (item || !split->options.refused)
+        return item;
+    mend_json((struct str){split->kept.data, split->kept.len}, split->options.max_depth, &mended);
+    return load(&mended, err);
+}
+
 static int take_key(struct split *split, struct error *err)
 {
     json_t *key = load(&split->kept, err);
@@ -268,7 +279,7 @@ static int take_item(struct split *split, struct error *err)
 
     split->at = split->options.form == SPLIT_LIST ? AT_ITEM_NEXT : AT_ITEM;
     if (!split->why.code)
-        item = load(&split->kept, &why);
+        item = load_item(split, &why);
     if (!item && !split->why.code && give_up_on_value(split, &why, err) < 0)
         return -1;
     if (!item) {

@@ -22,8 +22,8 @@ struct split_options {
     size_t max_depth;      /* 0: 64 */
     /* An item of the list, or an event of the watch; borrowed. Returning -1 with err ends the splitting. */
     int (*item)(void *ctx, json_t *item, struct error *err);
-    /* An item that is too large or too deep, or that jansson refuses (a number that nobody can hold, where its owner
-     * may write anything): it is passed over. NULL: it ends the splitting. */
+    /* An item that is too large, or no JSON: it is passed over. What is only too deep, or JSON that jansson refuses, is
+     * mended (mend.h) and goes to item(). NULL: any of these ends the splitting. */
     void (*refused)(void *ctx, const struct error *why);
     void *ctx;
 };
