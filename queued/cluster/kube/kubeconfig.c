@@ -1,5 +1,4 @@
-/* A context of a kubeconfig, or of several that are merged as kubectl does: the first file that names a cluster, a
- * user, a context or the current context wins, as a whole entry.
+/* A context of a kubeconfig: its cluster, its user, and what they give.
  *
  * What an entry may say is a table per kind of entry. A field that is not in its table, or that is there to be refused,
  * ends the reading with its file, line and path: whoever wrote it relied on it. Paths are relative to their own file.
@@ -7,223 +6,23 @@
 #include "queued/cluster/kube/access_internal.h"
 
 #include <curl/curl.h>
-#include <errno.h>
 #include <jansson.h>
 #include <openssl/evp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "queued/cluster/kube/kubeconfig_file.h"
 #include "queued/cluster/kube/plugin.h"
 #include "queued/cluster/kube/secret.h"
-#include "queued/manifest/yaml.h"
 
 #include "allocator/base/banned.h"
 
-#define MAX_FILES 64
-static const struct manifest_limits limits = {8u << 20, 32, 200000, 1};
-
-struct file {
-    struct manifest *manifest;
-    char *folder; /* with its slash; "" for the working directory */
-};
-
-struct kubeconfig {
-    struct file files[MAX_FILES];
-    size_t n_files;
-};
-
-/* The inner object of a named entry, and where it stands: "users[3].user". */
-struct entry {
-    const struct file *file;
-    const json_t *value;
-    char path[128];
-};
-
-static const json_t *file_root(const struct file *file)
-{
-    return manifest_n_documents(file->manifest) ? manifest_document(file->manifest, 0) : NULL;
-}
-
-/* ---- messages ---- */
-
-static int refuse_at(const struct file *file, const char *path, enum err_code code, struct error *err,
-                     const char *words)
-{
-    char text[sizeof(err->text)];
-
-    /* `words` may stand in *err */
-    snprintf(text, sizeof(text), "%s", words);
-    error_field(err, path, "%s:%zu: %s: %s", manifest_name(file->manifest), manifest_line(file->manifest, 0, path),
-                path[0] ? path : "document", text);
-    if (err)
-        err->code = code;
-    return -1;
-}
-
-static int PRINTF_LIKE(4, 5)
-    refuse(const struct entry *entry, const char *field, struct error *err, const char *fmt, ...)
-{
-    char path[256], text[sizeof(err->text)];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    snprintf(path, sizeof(path), "%s%s%s", entry->path, field[0] && field[0] != '[' ? "." : "", field);
-    return refuse_at(entry->file, path, ERR_INVALID, err, text);
-}
-
-/* The same with the reason that *err holds. */
-static int blame(const struct entry *entry, const char *field, struct error *err)
-{
-    char path[256];
-
-    snprintf(path, sizeof(path), "%s.%s", entry->path, field);
-    return refuse_at(entry->file, path, err ? err->code : ERR_INVALID, err, err ? err->text : "");
-}
-
-/* ---- files ---- */
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? mem_strndup(path, (size_t)(slash - path) + 1) : mem_strdup("");
-}
-
-static char *path_from(const struct file *file, const char *path)
-{
-    BUF out = {0};
-
-    if (path[0] != '/')
-        buf_adds(&out, file->folder);
-    buf_adds(&out, path);
-    return buf_take(&out);
-}
-
-static void kubeconfig_release(struct kubeconfig *config)
-{
-    for (size_t i = 0; i < config->n_files; i++) {
-        manifest_free(config->files[i].manifest);
-        free(config->files[i].folder);
-    }
-}
-
-static int kubeconfig_add(struct kubeconfig *config, const char *path, struct error *err)
-{
-    struct file *file = &config->files[config->n_files];
-
-    if (config->n_files == MAX_FILES)
-        return error_set(err, ERR_LIMIT, "more than %d files", MAX_FILES);
-    if (manifest_read_file(path, &limits, &file->manifest, err) < 0)
-        return -1;
-    file->folder = folder_of(path);
-    config->n_files++;
-    if (file_root(file) && !json_is_object(file_root(file)))
-        return refuse_at(file, "", ERR_INVALID, err, "not a kubeconfig");
-    return 0;
-}
-
-/* Files of a list that are not there are passed over, as kubectl does; not all of them may be. */
-static int kubeconfig_add_list(struct kubeconfig *config, const char *list, struct error *err)
-{
-    for (const char *at = list; *at;) {
-        size_t len = strcspn(at, ":");
-        BUF path = {0};
-
-        buf_add(&path, at, len);
-        at += at[len] == ':' ? len + 1 : len;
-        if (len && access(buf_str(&path), F_OK) == 0 && kubeconfig_add(config, buf_str(&path), err) < 0)
-            return -1;
-    }
-    if (!config->n_files)
-        return error_set(err, ERR_NOT_FOUND, "none of the kubeconfigs is there: %s", list);
-    return 0;
-}
-
-static int kubeconfig_read(struct kubeconfig *config, const char *path, struct error *err)
-{
-    if (strchr(path, ':') && access(path, F_OK) < 0)
-        return kubeconfig_add_list(config, path, err);
-    if (access(path, F_OK) < 0)
-        return error_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", path, strerror(errno));
-    return kubeconfig_add(config, path, err);
-}
-
-static int check_root(const struct file *file, struct error *err)
-{
-    static const struct {
-        const char *field, *want;
-    } heads[] = {{"apiVersion", "v1"}, {"kind", "Config"}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
-        const json_t *value = json_object_get(file_root(file), heads[i].field);
-
-        if (value && !json_is_null(value) &&
-            (!json_is_string(value) || strcmp(json_string_value(value), heads[i].want) != 0))
-            return refuse_at(file, heads[i].field, ERR_INVALID, err, "this is no kubeconfig (v1 Config)");
-    }
-    return 0;
-}
-
-/* ---- named entries ---- */
-
-/* In one file; *out->value stays NULL when it is not there. */
-static int find_in(const struct file *file, const char *list, const char *inner, const char *name, struct entry *out,
-                   struct error *err)
-{
-    const json_t *entries = json_object_get(file_root(file), list), *entry;
-    char path[64];
-    size_t i;
-
-    if (entries && !json_is_array(entries) && !json_is_null(entries))
-        return refuse_at(file, list, ERR_INVALID, err, "must be a list");
-    json_array_foreach (entries, i, entry) {
-        const char *its_name = json_string_value(json_object_get(entry, "name"));
-
-        snprintf(path, sizeof(path), "%s[%zu].name", list, i);
-        if (!its_name)
-            return refuse_at(file, path, ERR_INVALID, err, "each entry needs a name");
-        if (strcmp(its_name, name) != 0)
-            continue;
-        if (out->value)
-            return refuse_at(file, path, ERR_INVALID, err, "this name is there twice");
-        out->file = file;
-        out->value = json_object_get(entry, inner);
-        snprintf(out->path, sizeof(out->path), "%s[%zu].%s", list, i, inner);
-        if (!json_is_object(out->value))
-            return refuse_at(file, out->path, ERR_INVALID, err, "must be an object");
-    }
-    return 0;
-}
-
-static int find(const struct kubeconfig *config, const char *list, const char *inner, const char *name,
-                struct entry *out, struct error *err)
-{
-    *out = (struct entry){0};
-    for (size_t i = 0; i < config->n_files && !out->value; i++)
-        if (find_in(&config->files[i], list, inner, name, out, err) < 0)
-            return -1;
-    return 0;
-}
-
 /* ---- what an entry may say ---- */
-
-enum shape { TEXT, FLAG, LIST, OBJECT, IGNORED, REFUSED };
-
-struct rule {
-    const char *field;
-    enum shape shape;
-    size_t offset;   /* of a const char *, bool, or const json_t * */
-    const char *why; /* of REFUSED */
-};
 
 struct context_text {
     const char *cluster, *user, *namespace;
@@ -297,55 +96,6 @@ static const struct rule exec_rules[] = {
 };
 #undef AT
 
-static const char *take_field(const struct rule *rule, const json_t *value, char *out)
-{
-    switch (rule->shape) {
-    case TEXT:
-        if (!json_is_string(value))
-            return "must be a text";
-        *(const char **)(void *)out = json_string_value(value);
-        return NULL;
-    case FLAG:
-        if (!json_is_boolean(value))
-            return "must be true or false";
-        *(bool *)(void *)out = json_is_true(value);
-        return NULL;
-    case LIST:
-        *(const json_t **)(void *)out = value;
-        return json_is_array(value) ? NULL : "must be a list";
-    case OBJECT:
-        *(const json_t **)(void *)out = value;
-        return json_is_object(value) ? NULL : "must be an object";
-    case IGNORED:
-        return NULL;
-    case REFUSED:
-        return rule->why;
-    }
-    return NULL;
-}
-
-/* Fields that say nothing (null, "") are as good as absent. */
-static int read_fields(const struct entry *entry, const struct rule *rules, void *out, struct error *err)
-{
-    const char *field, *why;
-    const json_t *value;
-
-    json_object_foreach ((json_t *)entry->value, field, value) {
-        const struct rule *rule = rules;
-
-        if (json_is_null(value) || (json_is_string(value) && !json_string_length(value)))
-            continue;
-        while (rule->field && strcmp(rule->field, field) != 0)
-            rule++;
-        if (!rule->field)
-            return refuse(entry, field, err, "this field is not known");
-        why = take_field(rule, value, (char *)out + rule->offset);
-        if (why)
-            return refuse(entry, field, err, "%s", why);
-    }
-    return 0;
-}
-
 /* ---- PEM, from the text or from a file beside it ---- */
 
 static char *decode_base64(const char *text, struct error *err)
@@ -380,14 +130,14 @@ static int read_pem(const struct entry *entry, const char *data_field, const cha
 {
     if (data) {
         *out = decode_base64(data, err);
-        return *out ? 0 : blame(entry, data_field, err);
+        return *out ? 0 : entry_blame(entry, data_field, err);
     }
     if (path) {
-        char *whole = path_from(entry->file, path);
+        char *whole = entry_path(entry, path);
 
         *out = access_read_file(whole, ACCESS_MAX_FILE, err);
         free(whole);
-        return *out ? 0 : blame(entry, path_field, err);
+        return *out ? 0 : entry_blame(entry, path_field, err);
     }
     return 0;
 }
@@ -429,9 +179,9 @@ static int set_server(struct access *access, const struct entry *entry, const ch
     size_t len;
 
     if (!server)
-        return refuse(entry, "server", err, "is missing");
+        return entry_refuse(entry, "server", err, "is missing");
     if (!url_is(server, schemes, false))
-        return refuse(entry, "server", err, "must be https://host:port");
+        return entry_refuse(entry, "server", err, "must be https://host:port");
     len = strlen(server);
     while (len && server[len - 1] == '/')
         len--;
@@ -448,7 +198,7 @@ static int set_proxy(struct access *access, const struct entry *entry, const cha
     if (!proxy)
         return 0;
     if (!url_is(proxy, schemes, true))
-        return refuse(entry, "proxy-url", err, "must be an http, https or socks5 URL");
+        return entry_refuse(entry, "proxy-url", err, "must be an http, https or socks5 URL");
     if (strncmp(proxy, "socks5:", 7) == 0)
         buf_addf(&url, "socks5h:%s", proxy + 7);
     else
@@ -462,43 +212,29 @@ static int set_server_name(struct access *access, const struct entry *entry, con
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:";
 
     if (name && (strlen(name) > 253 || strspn(name, good) != strlen(name)))
-        return refuse(entry, "tls-server-name", err, "is no name of a host");
+        return entry_refuse(entry, "tls-server-name", err, "is no name of a host");
     access->server_name = mem_strdup(name);
     return 0;
 }
 
 static int set_cluster(struct access *access, const struct entry *entry, struct cluster_text *text, struct error *err)
 {
-    if (read_fields(entry, cluster_rules, text, err) < 0 || set_server(access, entry, text->server, err) < 0 ||
+    if (entry_read(entry, cluster_rules, text, err) < 0 || set_server(access, entry, text->server, err) < 0 ||
         set_proxy(access, entry, text->proxy, err) < 0 || set_server_name(access, entry, text->server_name, err) < 0)
         return -1;
     if (text->is_unverified && (text->ca_data || text->ca_path))
-        return refuse(entry, "insecure-skip-tls-verify", err, "a certificate authority is given as well");
+        return entry_refuse(entry, "insecure-skip-tls-verify", err, "a certificate authority is given as well");
     if (read_pem(entry, "certificate-authority-data", text->ca_data, "certificate-authority", text->ca_path,
                  &access->ca, err) < 0)
         return -1;
     if (access->ca && access_check_certificates(access->ca, err) < 0)
-        return blame(entry, text->ca_data ? "certificate-authority-data" : "certificate-authority", err);
+        return entry_blame(entry, text->ca_data ? "certificate-authority-data" : "certificate-authority", err);
     access->is_unverified = text->is_unverified;
     access->is_uncompressed = text->is_uncompressed;
     return 0;
 }
 
 /* ---- the exec plugin ---- */
-
-static int check_texts(const struct entry *entry, const char *field, const json_t *list, struct error *err)
-{
-    const json_t *value;
-    char at[64];
-    size_t i;
-
-    json_array_foreach (list, i, value) {
-        snprintf(at, sizeof(at), "%s[%zu]", field, i);
-        if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
-            return refuse(entry, at, err, "must be a text");
-    }
-    return 0;
-}
 
 static int check_env(const struct entry *entry, const json_t *list, struct error *err)
 {
@@ -511,7 +247,7 @@ static int check_env(const struct entry *entry, const json_t *list, struct error
 
         snprintf(at, sizeof(at), "env[%zu]", i);
         if (!name || !name[0] || strchr(name, '=') || !json_is_string(json_object_get(row, "value")))
-            return refuse(entry, at, err, "must have a name and a value");
+            return entry_refuse(entry, at, err, "must have a name and a value");
     }
     return 0;
 }
@@ -522,16 +258,17 @@ static int check_exec(const struct entry *entry, const struct exec_text *text, s
     bool is_v1 = text->version && strcmp(text->version, versions[0]) == 0;
 
     if (!text->version || (!is_v1 && strcmp(text->version, versions[1]) != 0))
-        return refuse(entry, "apiVersion", err, "must be %s or v1beta1", versions[0]);
+        return entry_refuse(entry, "apiVersion", err, "must be %s or v1beta1", versions[0]);
     if (!text->command)
-        return refuse(entry, "command", err, "is missing");
+        return entry_refuse(entry, "command", err, "is missing");
     if (is_v1 && !text->interactive)
-        return refuse(entry, "interactiveMode", err, "is missing");
+        return entry_refuse(entry, "interactiveMode", err, "is missing");
     if (text->interactive && strcmp(text->interactive, "Always") == 0)
-        return refuse(entry, "interactiveMode", err, "nobody is there to answer: a server cannot use such a plugin");
+        return entry_refuse(entry, "interactiveMode", err,
+                            "nobody is there to answer: a server cannot use such a plugin");
     if (text->interactive && strcmp(text->interactive, "Never") != 0 && strcmp(text->interactive, "IfAvailable") != 0)
-        return refuse(entry, "interactiveMode", err, "must be Never, IfAvailable or Always");
-    if (check_texts(entry, "args", text->args, err) < 0)
+        return entry_refuse(entry, "interactiveMode", err, "must be Never, IfAvailable or Always");
+    if (entry_check_texts(entry, "args", text->args, err) < 0)
         return -1;
     return check_env(entry, text->env, err);
 }
@@ -589,11 +326,11 @@ static int set_exec(struct access *access, const struct entry *user, const json_
     char *command;
 
     snprintf(entry.path, sizeof(entry.path), "%.100s.exec", user->path);
-    if (read_fields(&entry, exec_rules, &text, err) < 0 || check_exec(&entry, &text, err) < 0)
+    if (entry_read(&entry, exec_rules, &text, err) < 0 || check_exec(&entry, &text, err) < 0)
         return -1;
     info = text.wants_cluster ? cluster_info(access, cluster) : NULL;
     /* a bare name is looked for in PATH, everything else is a path */
-    command = strchr(text.command, '/') ? path_from(user->file, text.command) : mem_strdup(text.command);
+    command = strchr(text.command, '/') ? entry_path(user, text.command) : mem_strdup(text.command);
     struct plugin_options options = {
         .version = text.version,
         .command = command,
@@ -617,9 +354,9 @@ static int set_pair(struct access *access, const struct entry *entry, const stru
     bool has_key = text->key_data || text->key_path;
 
     if (has_certificate && !has_key)
-        return refuse(entry, "client-certificate", err, "without a client-key");
+        return entry_refuse(entry, "client-certificate", err, "without a client-key");
     if (has_key && !has_certificate)
-        return refuse(entry, "client-key", err, "without a client-certificate");
+        return entry_refuse(entry, "client-key", err, "without a client-certificate");
     if (!has_key)
         return 0;
     if (read_pem(entry, "client-certificate-data", text->certificate_data, "client-certificate", text->certificate_path,
@@ -627,7 +364,7 @@ static int set_pair(struct access *access, const struct entry *entry, const stru
         read_pem(entry, "client-key-data", text->key_data, "client-key", text->key_path, &access->key, err) < 0)
         return -1;
     if (access_check_pair(access->certificate, access->key, err) < 0)
-        return blame(entry, text->key_data ? "client-key-data" : "client-key", err);
+        return entry_blame(entry, text->key_data ? "client-key-data" : "client-key", err);
     return 0;
 }
 
@@ -635,12 +372,12 @@ static int set_token(struct access *access, const struct entry *entry, const str
 {
     if (text->token_path) {
         access->kind = TOKEN_FILE;
-        access->token_path = path_from(entry->file, text->token_path);
-        return access_read_token(access, err) < 0 ? blame(entry, "tokenFile", err) : 0;
+        access->token_path = entry_path(entry, text->token_path);
+        return access_read_token(access, err) < 0 ? entry_blame(entry, "tokenFile", err) : 0;
     }
     if (text->token) {
         access->kind = TOKEN_FIXED;
-        return access_put_token(access, mem_strdup(text->token), err) < 0 ? blame(entry, "token", err) : 0;
+        return access_put_token(access, mem_strdup(text->token), err) < 0 ? entry_blame(entry, "token", err) : 0;
     }
     return 0;
 }
@@ -658,15 +395,15 @@ static int add_extra(struct access *access, const struct entry *entry, const cha
         if ((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || strchr("-._~", *c))
             buf_addc(&name, *c);
         else if (*c >= 'A' && *c <= 'Z')
-            return refuse(entry, "as-user-extra", err, "keys are in lower case");
+            return entry_refuse(entry, "as-user-extra", err, "keys are in lower case");
         else
             buf_addf(&name, "%%%02X", (unsigned)(unsigned char)*c);
     }
     if (!key[0] || !json_is_array(values))
-        return refuse(entry, "as-user-extra", err, "each key needs a list of texts");
+        return entry_refuse(entry, "as-user-extra", err, "each key needs a list of texts");
     json_array_foreach (values, i, value) {
         if (!json_is_string(value) || access_add_header(access, buf_str(&name), json_string_value(value), err) < 0)
-            return refuse(entry, "as-user-extra", err, "values must be texts that a header may have");
+            return entry_refuse(entry, "as-user-extra", err, "values must be texts that a header may have");
     }
     return 0;
 }
@@ -679,18 +416,18 @@ static int set_impersonation(struct access *access, const struct entry *entry, c
     size_t i;
 
     if (!text->as && (text->as_uid || text->as_groups || text->as_extra))
-        return refuse(entry, "as", err, "is missing, and other fields of impersonation are there");
+        return entry_refuse(entry, "as", err, "is missing, and other fields of impersonation are there");
     if (!text->as)
         return 0;
     if (access_add_header(access, "Impersonate-User", text->as, err) < 0)
-        return blame(entry, "as", err);
+        return entry_blame(entry, "as", err);
     if (text->as_uid && access_add_header(access, "Impersonate-Uid", text->as_uid, err) < 0)
-        return blame(entry, "as-uid", err);
-    if (check_texts(entry, "as-groups", text->as_groups, err) < 0)
+        return entry_blame(entry, "as-uid", err);
+    if (entry_check_texts(entry, "as-groups", text->as_groups, err) < 0)
         return -1;
     json_array_foreach (text->as_groups, i, value) {
         if (access_add_header(access, "Impersonate-Group", json_string_value(value), err) < 0)
-            return blame(entry, "as-groups", err);
+            return entry_blame(entry, "as-groups", err);
     }
     json_object_foreach ((json_t *)text->as_extra, key, value) {
         if (add_extra(access, entry, key, value, err) < 0)
@@ -704,33 +441,17 @@ static int set_user(struct access *access, const struct entry *entry, const stru
 {
     struct user_text text = {0};
 
-    if (read_fields(entry, user_rules, &text, err) < 0 || set_pair(access, entry, &text, err) < 0 ||
+    if (entry_read(entry, user_rules, &text, err) < 0 || set_pair(access, entry, &text, err) < 0 ||
         set_impersonation(access, entry, &text, err) < 0)
         return -1;
     if (text.exec && (text.token || text.token_path || access->certificate))
-        return refuse(entry, "exec", err, "there are other credentials as well");
+        return entry_refuse(entry, "exec", err, "there are other credentials as well");
     if (text.exec)
         return set_exec(access, entry, text.exec, cluster, err);
     return set_token(access, entry, &text, err);
 }
 
 /* ---- the context ---- */
-
-static int current_context(const struct kubeconfig *config, const char **out, struct error *err)
-{
-    for (size_t i = 0; i < config->n_files; i++) {
-        const json_t *value = json_object_get(file_root(&config->files[i]), "current-context");
-
-        if (value && !json_is_null(value) && !json_is_string(value))
-            return refuse_at(&config->files[i], "current-context", ERR_INVALID, err, "must be a text");
-        if (json_string_length(value)) {
-            *out = json_string_value(value);
-            return 0;
-        }
-    }
-    return error_field(err, "current-context", "%s: no current context, and none is asked for",
-                       manifest_name(config->files[0].manifest));
-}
 
 static bool is_this_machine(const char *url)
 {
@@ -751,16 +472,16 @@ static int check_cleartext(const struct access *access, const struct entry *clus
     if (strncasecmp(access->server, "https:", 6) == 0 || (access->kind == TOKEN_NONE && !access->certificate))
         return 0;
     if (access->certificate)
-        return refuse(cluster, "server", err, "a client certificate needs https");
+        return entry_refuse(cluster, "server", err, "a client certificate needs https");
     if (is_this_machine(access->server))
         return 0;
-    return refuse(cluster, "server", err, "credentials are not sent without TLS");
+    return entry_refuse(cluster, "server", err, "credentials are not sent without TLS");
 }
 
 static int set_namespace(struct access *access, const struct entry *context, const char *name, struct error *err)
 {
     if (name && (strlen(name) > 63 || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name)))
-        return refuse(context, "namespace", err, "is no name of a namespace");
+        return entry_refuse(context, "namespace", err, "is no name of a namespace");
     access->namespace = mem_strdup(name);
     return 0;
 }
@@ -771,23 +492,21 @@ static int set_context(struct access *access, const struct kubeconfig *config, c
     struct context_text text = {0};
     struct cluster_text cluster_text = {0};
 
-    if (find(config, "contexts", "context", name, &context, err) < 0)
+    if (kubeconfig_find(config, "contexts", "context", name, &context, err) < 0)
         return -1;
     if (!context.value)
-        return error_set(err, ERR_NOT_FOUND, "%s: there is no context \"%s\"", manifest_name(config->files[0].manifest),
-                         name);
-    if (read_fields(&context, context_rules, &text, err) < 0 ||
-        set_namespace(access, &context, text.namespace, err) < 0)
+        return error_set(err, ERR_NOT_FOUND, "%s: there is no context \"%s\"", kubeconfig_name(config), name);
+    if (entry_read(&context, context_rules, &text, err) < 0 || set_namespace(access, &context, text.namespace, err) < 0)
         return -1;
     if (!text.cluster)
-        return refuse(&context, "cluster", err, "is missing");
-    if (find(config, "clusters", "cluster", text.cluster, &cluster, err) < 0 ||
-        (text.user && find(config, "users", "user", text.user, &user, err) < 0))
+        return entry_refuse(&context, "cluster", err, "is missing");
+    if (kubeconfig_find(config, "clusters", "cluster", text.cluster, &cluster, err) < 0 ||
+        (text.user && kubeconfig_find(config, "users", "user", text.user, &user, err) < 0))
         return -1;
     if (!cluster.value)
-        return refuse(&context, "cluster", err, "there is no cluster \"%s\"", text.cluster);
+        return entry_refuse(&context, "cluster", err, "there is no cluster \"%s\"", text.cluster);
     if (text.user && !user.value)
-        return refuse(&context, "user", err, "there is no user \"%s\"", text.user);
+        return entry_refuse(&context, "user", err, "there is no user \"%s\"", text.user);
     if (set_cluster(access, &cluster, &cluster_text, err) < 0 ||
         (text.user && set_user(access, &user, &cluster_text, err) < 0))
         return -1;
@@ -801,10 +520,7 @@ int access_from_kubeconfig(const char *path, const char *context, struct access 
 
     if (kubeconfig_read(&config, path, err) < 0)
         return -1;
-    for (size_t i = 0; i < config.n_files; i++)
-        if (check_root(&config.files[i], err) < 0)
-            return -1;
-    if ((!context || !context[0]) && current_context(&config, &context, err) < 0)
+    if ((!context || !context[0]) && kubeconfig_current(&config, &context, err) < 0)
         return -1;
     if (set_context(access_made, &config, context, err) < 0)
         return -1;
