@@ -6,6 +6,7 @@
 
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "queued/admission/namespace.h"
 #include "queued/log.h"
 #include "store/rows.h"
 
@@ -355,13 +356,17 @@ static char *policy_key(const char *ns, const char *name)
     return buf_take(&key);
 }
 
-/* The snapshot stays as it is, but whoever waits may now start. */
+/* The snapshot stays as it is, but whoever waits may now start. A quota that only became fuller, as it does with every
+ * pod that is created, is no reason for another round. */
 static void keep_policy(struct world *world, json_t *kept, const json_t *object)
 {
     char *key = policy_key(text(object, "metadata", "namespace"), text(object, "metadata", "name"));
+    const json_t *before = json_object_get(kept, key);
+    bool is_quota = kept == world->kept[WORLD_QUOTAS];
 
+    if (!is_quota || (before && namespace_quota_is_looser(before, object)))
+        world->version++;
     json_object_set(kept, key, (json_t *)(uintptr_t)object);
-    world->version++;
     free(key);
 }
 

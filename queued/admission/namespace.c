@@ -95,6 +95,39 @@ int namespace_quota_cmp(const void *a, const void *b)
     return order ? order : strcmp(x->name, y->name);
 }
 
+/* ---- changes ---- */
+
+static const struct quota_limit *find_limit(const struct namespace_quota *quota, const char *resource)
+{
+    for (size_t i = 0; i < quota->n_limits; i++)
+        if (strcmp(quota->limits[i].resource, resource) == 0)
+            return &quota->limits[i];
+    return NULL;
+}
+
+static bool is_any_looser(const struct namespace_quota *before, const struct namespace_quota *after)
+{
+    for (size_t i = 0; i < before->n_limits; i++) {
+        const struct quota_limit *old = &before->limits[i], *now = find_limit(after, old->resource);
+
+        if (!now || quantity_cmp(&now->hard, &old->hard) > 0 || quantity_cmp(&now->used, &old->used) < 0)
+            return true;
+    }
+    return false;
+}
+
+bool namespace_quota_is_looser(const json_t *before, const json_t *after)
+{
+    struct arena arena = {0};
+    struct namespace_quota old, now;
+    bool is_looser = !json_equal(json_object_get(before, "spec"), json_object_get(after, "spec")) ||
+                     namespace_quota_parse(before, &arena, &old, NULL) < 0 ||
+                     namespace_quota_parse(after, &arena, &now, NULL) < 0 || is_any_looser(&old, &now);
+
+    arena_release(&arena);
+    return is_looser;
+}
+
 /* ---- scopes ---- */
 
 static bool in_values(const struct quota_scope *scope, const char *text)

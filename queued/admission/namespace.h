@@ -51,6 +51,10 @@ MUST_CHECK int namespace_quota_parse(const json_t *object, struct arena *arena, 
 /* By namespace, then name: the order in which a round wants them. For qsort(). */
 int namespace_quota_cmp(const void *a, const void *b);
 
+/* Whether somebody who had to wait for the first version of a ResourceQuota need not for the second: more is allowed,
+ * less is used, or it is about other objects. What only became fuller frees nobody. */
+bool namespace_quota_is_looser(const json_t *before, const json_t *after);
+
 /* Count `needs` as used already: objects of a live attempt that the cluster has not shown yet. The quota of the API
  * server knows an object as soon as it is created, the stream tells of both a little later; until then it may be
  * counted twice, never not at all. */

@@ -303,6 +303,35 @@ static void test_namespace__promises_are_used_already(void **state)
     json_decref(pod);
 }
 
+#define QUOTA(scopes, hard, used)                                                                                      \
+    "{metadata: {name: q, namespace: team}, spec: {hard: {pods: " hard "}" scopes "}, status: {hard: {pods: " hard     \
+    "}, used: {pods: " used "}}}"
+
+static void test_namespace__only_more_room_is_looser(void **state)
+{
+    static const struct {
+        const char *before, *after;
+        bool is_looser;
+    } rows[] = {
+        {QUOTA("", "4", "2"), QUOTA("", "4", "2"), false},
+        {QUOTA("", "4", "2"), QUOTA("", "4", "3"), false},
+        {QUOTA("", "4", "2"), QUOTA("", "4", "1"), true},
+        {QUOTA("", "4", "2"), QUOTA("", "5", "2"), true},
+        {QUOTA("", "4", "2"), QUOTA("", "3", "2"), true}, /* another spec: not worth telling apart */
+        {QUOTA("", "4", "2"), QUOTA(", scopes: [BestEffort]", "4", "2"), true},
+        {QUOTA("", "4", "2"), "{metadata: {name: q, namespace: team}, spec: {hard: {pods: 4}}}", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        json_t *before = document_of(rows[i].before), *after = document_of(rows[i].after);
+
+        assert_int_equal(namespace_quota_is_looser(before, after), rows[i].is_looser);
+        json_decref(before);
+        json_decref(after);
+    }
+}
+
 int main(void)
 {
     struct CMUnitTest tests[ARRAY_SIZE(count_cases) + ARRAY_SIZE(scope_cases)];
@@ -311,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_namespace__scopes_are_about_pods_only),
         cmocka_unit_test(test_namespace__what_is_not_known_limits_nothing),
         cmocka_unit_test(test_namespace__promises_are_used_already),
+        cmocka_unit_test(test_namespace__only_more_room_is_looser),
     };
     size_t n = 0;
 
