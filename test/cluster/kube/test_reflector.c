@@ -31,7 +31,7 @@ struct world {
     const struct reply *replies; /* MAX_REPLIES of them; a zeroed one ends the row, then all is held */
     size_t n;
     struct buf told;
-    bool frees_in_synced, frees_in_changed;
+    bool frees_in_synced, frees_in_changed, frees_in_stale;
     int64_t gaps[MAX_REPLIES + 1]; /* when each request came */
 };
 
@@ -74,6 +74,8 @@ static void on_stale(void *ctx, const struct error *err)
 
     assert_int_not_equal(err->code, ERR_NONE);
     buf_adds(&w->told, "stale ");
+    if (w->frees_in_stale)
+        free_now(w);
 }
 
 static void finish(struct http_call *call, const struct reply *reply)
@@ -168,7 +170,8 @@ static void end(struct world *w)
 #define BROKEN              EVENT("ERROR", "{\"kind\":\"Status\",\"code\":500,\"reason\":\"InternalError\",\"message\":\"no\"}")
 #define GONE                                                                                                           \
     {                                                                                                                  \
-        REFUSE, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}", 410, -1                                   \
+        .how = REFUSE, .body = "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}", .status = 410,             \
+        .retry_after_ms = -1                                                                                           \
     }
 
 static const struct reflector_case {
@@ -485,6 +488,11 @@ static void test_reflector__freed_from_inside_the_listener(void **state)
     begin(&w, "ResourceClaim", three);
     advance(&w, 5000);
     assert_string_equal(buf_str(&w.told), "a@3 b@4 synced ");
+    end(&w);
+    w = (struct world){.frees_in_stale = true};
+    begin(&w, "ResourceClaim", (const struct reply[MAX_REPLIES]){{.how = HOLD, .body = "{"}});
+    advance(&w, 100000);
+    assert_string_equal(buf_str(&w.told), "stale ");
     end(&w);
 }
 
