@@ -489,6 +489,9 @@ static void test_kube__deletion_is_whole_and_of_that_object(void **state)
     call(world, OP_REMOVE);
     run(world, 100);
     assert_null(json_object_get(sent(world, 1), "preconditions"));
+    world->cluster->ops->remove(world->cluster, "Pod", "a", "p", NULL, on_done, world); /* owns nothing */
+    run(world, 100);
+    assert_string_equal(json_string_value(json_object_get(sent(world, 2), "propagationPolicy")), "Background");
 }
 
 static void test_kube__ungating_removes_all_gates(void **state)
