@@ -64,6 +64,7 @@ type options struct {
 	repository, binary, submit, data, work string
 	only                                   *regexp.Regexp
 	seed                                   int64
+	minor                                  int
 	isFull, isKept                         bool
 }
 
@@ -259,6 +260,7 @@ func runCases(args []string) error {
 	flags.StringVar(&o.data, "data", "../shared", "folder with inventory and conformance")
 	flags.StringVar(&o.work, "work", "", "folder for everything that is written")
 	flags.Int64Var(&o.seed, "seed", 1, "of what is random")
+	flags.IntVar(&o.minor, "minor", 37, "minor version of this control plane")
 	flags.BoolVar(&o.isFull, "full", false, "benchmarks in full size")
 	flags.BoolVar(&o.isKept, "keep", false, "keep the folder")
 	_ = flags.Parse(args)

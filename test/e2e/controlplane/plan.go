@@ -23,7 +23,7 @@ func (t *T) asPlanned(s *server, j *job) {
 		}
 		for _, planned := range member.Claims {
 			name := planned.Name
-			if extended := pod.Status.ExtendedResourceClaimStatus; name == "" && extended != nil {
+			if extended := pod.Status.ExtendedResourceClaimStatus; strings.HasPrefix(name, "<") && extended != nil { // made by the scheduler
 				name = extended.ResourceClaimName
 			}
 			claim, err := t.k.ResourceV1().ResourceClaims(j.Namespace).Get(t.ctx, name, meta.GetOptions{})
