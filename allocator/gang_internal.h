@@ -7,7 +7,8 @@
  *   gang_classes.c   the same answer through classes of equal nodes, where nothing couples nodes
  *   gang_plan.c      the choices around the search: values of gang constraints, same alternatives
  *   gang_place.c     a solution as a placement
- *   gang_check.c     the placement replayed through predict
+ *   gang_check.c     whether steering holds the placement
+ *   gang_replay.c    the steered claims, replayed through predict
  *   gang.c           verdicts
  *   explain*.c       the explanation: counts per node reason and request, and sentences (explain.h)
  *   whatif.c         which single rule, lifted, would make it fit

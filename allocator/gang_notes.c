@@ -102,7 +102,7 @@ struct digest gang_node_state(const struct snapshot *snapshot, const struct node
     struct digest d = {1, 1};
 
     digest_add(&d, node->stamp);
-    for (size_t i = 0; i < node->n_pools; i++)
+    for (size_t i = 0; i < node->n_pools && node->shares_pools; i++) /* else the node's stamp tells of them */
         digest_add(&d, snapshot_pool(snapshot, node->pools[i])->stamp);
     digest_add(&d, snapshot->globals_stamp);
     return d;

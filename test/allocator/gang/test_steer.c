@@ -125,6 +125,113 @@ static void test_steer__keeps_tolerations_and_capacity(void **state)
                  (const char *[]){NULL});
 }
 
+/* ---- devices that look alike ---- */
+
+/* One node with GPUs that nothing tells apart but their NUMA nodes. */
+static struct world alike(const int *numa, int n)
+{
+    struct world w = {.n_nodes = 1, .n_devices = n, .n_groups = 1, .alike = true};
+
+    w.nodes[0] = (struct world_node){.cpu = 8, .counters = {9, 9}};
+    for (int d = 0; d < n; d++)
+        w.devices[d] = (struct world_device){.node = 0, .zone = -1, .numa = numa[d], .memory = 4};
+    w.groups[0] = (struct world_group){.members = 1, .cpu = 1, .n_claims = 1};
+    w.groups[0].claims[0] = (struct world_claim){
+        .n_requests = 1, .rule_request = -1, .requests = {{.n_alts = 1, .alts = {{.model = -1, .count = 2}}}}};
+    return w;
+}
+
+/* What the first pod gets for its steered claims, asked in the order of the pod. */
+static void expect_as_planned(struct snapshot *snapshot, const struct gang_spec *spec, const struct placement *plan)
+{
+    const struct placed_member *member = &plan->members[0];
+    const struct claim *claims[MAX_CLAIMS + 1];
+    const struct allocation *planned[MAX_CLAIMS + 1];
+    struct features features = features_default(37);
+    struct prediction got;
+    struct arena arena = {0};
+    struct error err = {0};
+
+    for (size_t c = 0; c < member->n_claims; c++) {
+        bool shared = member->claims[c].source == GANG_CLAIM_SHARED;
+        const json_t *object = shared ? spec->shared[0] : spec->groups[0].claims[c].object;
+        struct claim *claim;
+        json_t *created;
+
+        planned[c] = shared ? &plan->shared[0] : &member->claims[c].allocation;
+        created = json_pack("{s:s, s:s, s:{s:s}, s:o}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim",
+                            "metadata", "name", "c", "spec", steered_claim_spec(snapshot, object, planned[c]));
+        assert_int_equal(claim_parse(created, &features, true, &arena, &claim, &err), 0);
+        claims[c] = claim;
+        json_decref(created);
+    }
+    predict(snapshot, member->node, claims, member->n_claims, 0, &arena, &got);
+    assert_int_equal(got.verdict, PREDICT_ALLOCATED);
+    for (size_t c = 0; c < member->n_claims; c++)
+        for (size_t i = 0; i < planned[c]->n_results; i++)
+            assert_string_equal(got.allocations[c].results[i].device, planned[c]->results[i].device);
+    arena_release(&arena);
+}
+
+static void expect_steered(const struct world *w)
+{
+    struct snapshot *snapshot = world_snapshot(w);
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+
+    world_question_init(&question, w);
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    assert_int_equal(result.verdict, GANG_FITS);
+    assert_false(result.placement->bind_only);
+    expect_as_planned(snapshot, &question.spec, result.placement);
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(snapshot);
+}
+
+/* The pod's own claim comes first there, although shared claims are planned first. */
+static void test_steer__plans_the_claims_in_the_order_of_the_pod(void **state)
+{
+    struct world w = alike((const int[]){1, 1, 1, 1}, 4);
+
+    (void)state;
+    w.has_shared = true;
+    w.shared = w.groups[0].claims[0];
+    w.groups[0].shares = true;
+    expect_steered(&w);
+}
+
+/* In the order of the devices 0 2 and 0 1 would be dealt out, and whoever may take 0 could take both. */
+static void test_steer__keeps_devices_together_that_look_alike(void **state)
+{
+    struct world w = alike((const int[]){0, 2, 0, 1}, 4);
+
+    (void)state;
+    w.groups[0].members = 2;
+    expect_steered(&w);
+}
+
+/* No division keeps those alike together, but if both members may take all four, any order is as good. */
+static void test_steer__widens_claims_of_one_node(void **state)
+{
+    struct world w = alike((const int[]){0, 0, 0, 1}, 4);
+
+    (void)state;
+    w.groups[0].members = 2;
+    expect_steered(&w);
+}
+
+/* A claim that only tells what its devices look like would be given the two of NUMA node 0. */
+static void test_steer__a_claim_keeps_the_constraint_of_the_gang(void **state)
+{
+    struct world w = alike((const int[]){0, 0, 1, 1}, 4);
+
+    (void)state;
+    w.gang_rule = RULE_DISTINCT_NUMA;
+    expect_steered(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +241,10 @@ int main(void)
         cmocka_unit_test(test_steer__mode_all_is_left_alone),
         cmocka_unit_test(test_steer__drops_constraints_on_what_is_not_taken),
         cmocka_unit_test(test_steer__keeps_tolerations_and_capacity),
+        cmocka_unit_test(test_steer__plans_the_claims_in_the_order_of_the_pod),
+        cmocka_unit_test(test_steer__keeps_devices_together_that_look_alike),
+        cmocka_unit_test(test_steer__widens_claims_of_one_node),
+        cmocka_unit_test(test_steer__a_claim_keeps_the_constraint_of_the_gang),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
