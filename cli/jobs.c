@@ -362,6 +362,32 @@ static void print_placement(struct cli *cli, const json_t *job)
     table_release(&table);
 }
 
+/* What keeps members from running, or from running well. */
+static void print_troubles(struct cli *cli, const json_t *job)
+{
+    static const char *const fields[] = {"kind", "name", "layer", "detail"};
+    static const char *const titles[] = {"KIND", "NAME", "LAYER", "WHY"};
+    const json_t *troubles = json_object_get(job, "troubles"), *trouble;
+    struct table table;
+    size_t i;
+
+    if (json_array_size(troubles) == 0)
+        return;
+    fputs("\nNot well\n", cli->out);
+    table_init(&table, ARRAY_SIZE(titles));
+    for (i = 0; i < ARRAY_SIZE(titles); i++)
+        table_adds(&table, titles[i]);
+    json_array_foreach (troubles, i, trouble)
+        for (size_t k = 0; k < ARRAY_SIZE(fields); k++) {
+            BUF cell = {0};
+
+            text_field(&cell, trouble, fields[k]);
+            table_add(&table, &cell);
+        }
+    table_print(cli, &table, 2, true);
+    table_release(&table);
+}
+
 /* ---- what a job asks for ---- */
 
 static const json_t *claim_requests(const json_t *spec, const char *list, const char *name)
@@ -471,6 +497,7 @@ static void print_job(struct cli *cli, const json_t *job, int64_t now_ms)
     if (field_int(job, "retriesLeft") > 0 && !job_has_ended(job))
         fact_field(cli, "Retries left", job, "retriesLeft");
     print_placement(cli, job);
+    print_troubles(cli, job);
 }
 
 /* One job as itself, several as a list. */

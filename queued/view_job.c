@@ -110,6 +110,71 @@ json_t *job_view(const struct core *core, const struct job *job)
     return view;
 }
 
+/* ---- what is wrong with a live job ---- */
+
+#define MAX_TROUBLES 100
+
+static bool is_to_be_created(const struct launch_object *object)
+{
+    return object->rank != RANK_ASSUMED && !object->is_there;
+}
+
+static json_t *trouble_view(const char *kind, const char *name, const char *layer, const char *detail)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "kind", kind, "name", name, "layer", layer, "detail", detail);
+}
+
+/* While objects are being created: what it stands at. */
+static json_t *creation_view(const struct job *job)
+{
+    json_t *view = json_array();
+
+    for (size_t i = 0; i < job->live->n_objects && json_array_size(view) == 0; i++) {
+        const struct launch_object *object = &job->live->objects[i];
+        bool is_missing = is_to_be_created(object);
+        bool is_unallocated = object->is_bound && !is_missing && !object->is_allocated &&
+                              !json_object_get(json_object_get(object->observed, "status"), "allocation");
+
+        if (is_missing || is_unallocated)
+            json_array_append_new(view,
+                                  trouble_view(object->kind, object->name, "api",
+                                               object->failures ? "it could not be created yet, and is tried again"
+                                               : is_missing     ? "it is being created"
+                                                                : "it is being allocated"));
+    }
+    return view;
+}
+
+/* Its members that do not run, or not well: [{"kind", "name", "layer", "detail"}], at most MAX_TROUBLES. */
+static json_t *troubles_view(const struct job *job)
+{
+    json_t *view;
+
+    if (!job->live || job->ending != JOB_STATE_COUNT)
+        return json_array();
+    if (job->state == JOB_ADMITTED)
+        return creation_view(job);
+    view = json_array();
+    for (size_t i = 0; i < job->live->n_objects && json_array_size(view) < MAX_TROUBLES; i++) {
+        const struct launch_object *pod = &job->live->objects[i];
+        struct diagnosis found;
+
+        if (pod->rank == RANK_POD && member_diagnose(job->live, pod, &found))
+            json_array_append_new(view,
+                                  trouble_view("Pod", pod->name, diagnosis_layer_name(found.layer), found.sentence));
+    }
+    return view;
+}
+
+static void add_troubles(json_t *view, const struct job *job)
+{
+    json_t *troubles = troubles_view(job);
+
+    if (json_array_size(troubles) > 0)
+        json_object_set(view, "troubles", troubles);
+    json_decref(troubles);
+}
+
 json_t *core_job(struct core *core, const struct caller *caller, const char *name, struct error *err)
 {
     const struct job *job = caller_find_job(core, caller, name, err);
@@ -119,6 +184,8 @@ json_t *core_job(struct core *core, const struct caller *caller, const char *nam
         return NULL;
     view = job_view(core, job);
     json_object_set(view, "spec", json_object_get(job->blueprint->gangjob, "spec"));
+    if (core->is_synced)
+        add_troubles(view, job);
     return view;
 }
 
@@ -210,6 +277,25 @@ static json_t *search_explanation(struct core *core, const struct job *job)
     return copy;
 }
 
+/* Of a job that was admitted: what it waits for, in place of that it was admitted. */
+static void explain_troubles(json_t *view, const struct job *job)
+{
+    const json_t *first;
+    size_t n;
+
+    add_troubles(view, job);
+    first = json_array_get(json_object_get(view, "troubles"), 0);
+    n = json_array_size(json_object_get(view, "troubles"));
+    if (!first)
+        return;
+    json_object_set_new(view, "summary",
+                        json_sprintf("%s %s: %s%s", json_string_value(json_object_get(first, "kind")),
+                                     json_string_value(json_object_get(first, "name")),
+                                     json_string_value(json_object_get(first, "detail")),
+                                     n > 1 ? " (and others)" : ""));
+    json_object_set(view, "cause", json_object_get(first, "layer"));
+}
+
 static json_t *job_explanation(struct core *core, const struct job *job)
 {
     json_t *view = search_explanation(core, job);
@@ -225,6 +311,8 @@ static json_t *job_explanation(struct core *core, const struct job *job)
         json_object_set_new(view, "summary", json_string("the cluster has not been read yet"));
     else if (!job->wait.is_known || job->wait.layer != LAYER_DEVICES || !json_object_get(view, "summary"))
         json_object_set_new(view, "summary", json_string(job_sentence(job)));
+    if (core->is_synced)
+        explain_troubles(view, job);
     if (job->wait.is_known) {
         json_object_set_new(view, "position", json_integer((json_int_t)job->wait.position));
         json_object_set_new(view, "never", json_boolean(job->wait.is_never));

@@ -47,6 +47,7 @@ void attempt_free(struct attempt *attempt)
         json_decref(attempt->objects[i].planned);
         json_decref(attempt->objects[i].observed);
         free(attempt->objects[i].gone_uid);
+        free(attempt->objects[i].gone_words);
     }
     free(attempt->objects);
     json_decref(attempt->placement);
@@ -171,7 +172,7 @@ int attempt_load(struct store *store, int64_t job, int64_t number, struct attemp
     return 0;
 }
 
-struct launch_object *attempt_find(struct attempt *attempt, const char *kind, const char *name)
+struct launch_object *attempt_find(const struct attempt *attempt, const char *kind, const char *name)
 {
     for (size_t i = 0; i < attempt->n_objects; i++)
         if (strcmp(attempt->objects[i].name, name) == 0 && strcmp(attempt->objects[i].kind, kind) == 0)

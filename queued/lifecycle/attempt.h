@@ -37,8 +37,10 @@ struct launch_object {
     bool is_ungated;   /* pods: the gates are off */
     bool is_bound;     /* claims: we write the allocation (bind.c) */
     bool is_allocated; /* those: it is written, whatever the stream has told */
+    bool is_sick;      /* pods: a device of it was told to be unhealthy */
     bool is_foreign;   /* somebody else has an object of its name */
     char *gone_uid;    /* of the last one of which the stream told the end, or NULL */
+    char *gone_words;  /* pods: why that one went, as far as it was told before; or NULL */
     int failures;      /* of calls in a row */
     int64_t retry_ms;  /* no call before */
 };
@@ -73,7 +75,7 @@ void attempt_store_charges(const struct attempt *attempt, int64_t job, struct st
 MUST_CHECK int attempt_load(struct store *store, int64_t job, int64_t number, struct attempt **out, struct error *err);
 
 /* The object of that kind and name; NULL if the attempt has none. */
-struct launch_object *attempt_find(struct attempt *attempt, const char *kind, const char *name);
+struct launch_object *attempt_find(const struct attempt *attempt, const char *kind, const char *name);
 
 bool attempt_is_bound(const struct attempt *attempt); /* has claims that we allocate */
 

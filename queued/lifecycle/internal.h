@@ -3,6 +3,7 @@
 #define QUEUED_LIFECYCLE_INTERNAL_H
 
 #include "queued/clock.h"
+#include "queued/lifecycle/diagnose.h"
 #include "queued/lifecycle/lifecycle.h"
 
 /* An object with our labels that belongs to no live attempt. */
@@ -102,6 +103,15 @@ bool attempt_allocate(struct lifecycle *lc, struct job *job);
 const struct launch_object *attempt_not_allocated(const struct attempt *attempt); /* the first, or NULL */
 /* A claim was allocated otherwise, or another one has a device of ours: then the launch has failed. */
 bool attempt_has_rival(struct lifecycle *lc, struct job *job);
+
+/* ---- health.c ---- */
+
+/* Evicted or deleted: what its containers end with is not of its own doing. */
+bool member_is_taken_away(const json_t *pod);
+/* Why a pod that was observed is lost, in words; empty when nothing tells. */
+void member_loss(const struct attempt *attempt, const struct launch_object *pod, struct diagnosis *out);
+/* An event for each member one of whose devices is unhealthy, once. */
+void attempt_note_health(struct lifecycle *lc, struct job *job);
 
 /* ---- drift.c ---- */
 

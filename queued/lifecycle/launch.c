@@ -235,25 +235,12 @@ static const struct launch_object *first_not_started(const struct attempt *attem
     return NULL;
 }
 
-/* What the scheduler says of a pod that does not start: the message of its condition PodScheduled, or of its phase. */
-static const char *scheduler_says(const struct launch_object *pod)
-{
-    const json_t *conditions = json_object_get(json_object_get(pod->observed, "status"), "conditions"), *condition;
-    size_t i;
-
-    json_array_foreach (conditions, i, condition) {
-        const char *type = json_text_at(condition, "type", NULL), *message = json_text_at(condition, "message", NULL);
-
-        if (type && strcmp(type, "PodScheduled") == 0 && message && message[0])
-            return message;
-    }
-    return "no reason was given";
-}
-
 enum step step_launch(struct lifecycle *lc, struct job *job)
 {
     const struct launch_object *late;
+    struct diagnosis diagnosis;
 
+    attempt_note_health(lc, job);
     if (members_decide(lc, job) || has_trouble(lc, job))
         return STEP_MORE;
     ungate_all(lc, job);
@@ -261,7 +248,9 @@ enum step step_launch(struct lifecycle *lc, struct job *job)
     if (late) {
         if (!is_late(lc, job))
             return STEP_WAIT;
-        job_launch_failed(lc, job, "pod %s did not start in time: %s", late->name, scheduler_says(late));
+        if (!member_diagnose(job->live, late, &diagnosis))
+            diagnosis = (struct diagnosis){.sentence = "no reason was given"};
+        job_launch_failed(lc, job, "pod %s did not start in time: %s", late->name, diagnosis.sentence);
         return STEP_MORE;
     }
     attempt_check_allocations(lc, job);

@@ -216,9 +216,12 @@ bool lifecycle_is_ours(struct lifecycle *lc, const json_t *object)
 
 /* Somebody takes away what is being created: it is created again, but later and later, lest the two of us go on at full
  * speed until the launch is too late. */
-static void note_end(struct lifecycle *lc, const struct job *job, struct launch_object *mine, const json_t *object)
+static void note_end(struct lifecycle *lc, const struct job *job, struct launch_object *mine, const json_t *object,
+                     const char *before)
 {
     free(mine->gone_uid);
+    free(mine->gone_words);
+    mine->gone_words = before[0] ? mem_strdup(before) : NULL;
     mine->gone_uid = mem_strdup(json_text_at(object, "metadata", "uid", NULL));
     if (job->state == JOB_ADMITTED && job->ending == JOB_STATE_COUNT)
         mine->retry_ms = lifecycle_now_ms(lc) + backoff_ms(++mine->failures);
@@ -230,9 +233,13 @@ void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
     struct launch_object *mine = object_of(lc, object, &job);
 
     if (mine) {
+        struct diagnosis before = {.sentence = ""};
+
+        if (is_gone && mine->rank == RANK_POD && mine->observed)
+            member_loss(job->live, mine, &before);
         launch_object_observe(mine, is_gone ? NULL : object);
         if (is_gone)
-            note_end(lc, job, mine, object);
+            note_end(lc, job, mine, object, before.sentence);
         assume_object(lc, job, mine);
         if (mine->rank == RANK_POD)
             assume_beside(lc, job, mine);

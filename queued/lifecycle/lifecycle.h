@@ -15,6 +15,7 @@
 
 #include "allocator/base/error.h"
 #include "queued/cluster/cluster.h"
+#include "queued/lifecycle/diagnose.h"
 #include "queued/lifecycle/job.h"
 #include "queued/lifecycle/outbox.h"
 
@@ -101,6 +102,9 @@ void lifecycle_reconcile(struct lifecycle *lifecycle);
 void lifecycle_claims_changed(struct lifecycle *lifecycle);
 /* The end of a call (see outbox.h); the core hands it on. */
 void lifecycle_call_done(struct lifecycle *lifecycle, const struct call_result *result);
+
+/* Why a member of a live attempt does not run, or not well; false when there is nothing to say. */
+bool member_diagnose(const struct attempt *attempt, const struct launch_object *pod, struct diagnosis *out);
 
 /* How often the scheduler's allocation was not the planned one, since the start. */
 size_t lifecycle_n_drift(const struct lifecycle *lifecycle);

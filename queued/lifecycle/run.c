@@ -38,7 +38,7 @@ static enum fate fate_of(const struct launch_object *pod)
     if (phase && strcmp(phase, "Succeeded") == 0)
         return FATE_SUCCEEDED;
     if (phase && strcmp(phase, "Failed") == 0)
-        return exit_code_of(pod->observed) >= 0 ? FATE_FAILED : FATE_LOST;
+        return exit_code_of(pod->observed) >= 0 && !member_is_taken_away(pod->observed) ? FATE_FAILED : FATE_LOST;
     return FATE_ALIVE;
 }
 
@@ -56,9 +56,21 @@ static void member_failed(struct lifecycle *lc, struct job *job, const struct la
     }
 }
 
+/* What is known of a member that was lost, while it is still there or from the time when it was. */
+static const char *loss_words(const struct job *job, const struct launch_object *object, struct diagnosis *diagnosis)
+{
+    diagnosis->sentence[0] = '\0';
+    if (object->rank == RANK_POD && object->observed)
+        member_loss(job->live, object, diagnosis);
+    else if (object->gone_words)
+        return object->gone_words;
+    return diagnosis->sentence;
+}
+
 static void member_lost(struct lifecycle *lc, struct job *job, const struct launch_object *object)
 {
-    const char *words = json_text_at(object->observed, "status", "message", NULL);
+    struct diagnosis diagnosis;
+    const char *words = loss_words(job, object, &diagnosis);
 
     if (job->failures >= MAX_LOSSES) {
         job_set_reason(job, "%s %s was lost, as were those of %d attempts before", object->kind, object->name,
@@ -66,7 +78,7 @@ static void member_lost(struct lifecycle *lc, struct job *job, const struct laun
         job_end(lc, job, JOB_FAILED);
         return;
     }
-    job_launch_failed(lc, job, "%s %s was lost%s%s", object->kind, object->name, words ? ": " : "", words ? words : "");
+    job_launch_failed(lc, job, "%s %s was lost%s%s", object->kind, object->name, words[0] ? ": " : "", words);
 }
 
 bool members_decide(struct lifecycle *lc, struct job *job)
@@ -118,6 +130,7 @@ static bool ran_too_long(struct lifecycle *lc, struct job *job)
 
 enum step step_run(struct lifecycle *lc, struct job *job)
 {
+    attempt_note_health(lc, job);
     if (members_decide(lc, job))
         return STEP_MORE;
     if (!ran_too_long(lc, job))
