@@ -562,26 +562,29 @@ static void test_admission__a_round_tries_no_more_than_it_may(void **state)
     release(&b);
 }
 
-/* The devices of node p differ in capacity alone, which no claim can be narrowed by: whoever wants any of them may take
- * the one that the other member needs. */
+/* Two small devices look alike; only one of them leaves room for the large one, which no attribute tells. */
+#define SIZED(name, size, more) "{name: " name ", attributes: {size: {string: " size "}}" more "}"
+#define TAKES(amount)           ", consumesCounters: [{counterSet: card, counters: {memory: {value: " amount "}}}]"
+#define PART(name, devices)                                                                                            \
+    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: " name "}, spec: {driver: "           \
+    "gpu.example, nodeName: p, pool: {name: p, generation: 1, resourceSliceCount: 2}, " devices "}}\n"
 static const char unsteerable[] =
     "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}\n"
     "---\n{apiVersion: v1, kind: Node, metadata: {name: p}, spec: {}, status: {allocatable: {cpu: '8', memory: 8Gi, "
-    "pods: '10'}, conditions: [{type: Ready, status: 'True'}]}}\n"
-    "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: p}, spec: {driver: gpu.example, "
-    "nodeName: p, pool: {name: p, generation: 1, resourceSliceCount: 1}, devices: ["
-    "{name: gpu-0, capacity: {memory: {value: 80Gi}}}, {name: gpu-1, capacity: {memory: {value: 40Gi}}}]}}\n";
+    "pods: '10'}, conditions: [{type: Ready, status: 'True'}]}}\n" PART(
+        "counters", "sharedCounters: [{name: card, counters: {memory: {value: 80Gi}}}]")
+        PART("p", "devices: [" SIZED("small-0", "small", TAKES("40Gi")) ", " SIZED("small-1", "small", "") ", " SIZED(
+                      "large", "large", TAKES("80Gi")) "]");
 
 #define MEMBER(group, claim)                                                                                           \
     "{name: " group ", replicas: 1, template: {spec: {containers: [{name: c, image: i, resources: {claims: [{name: g}" \
     "]}}], resourceClaims: [{name: g, resourceClaimTemplateName: " claim "}]}}}"
+#define OF_SIZE(size)                                                                                                  \
+    "{name: " size ", spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, selectors: [{cel: "        \
+    "{expression: 'device.attributes[\"gpu.example\"].size == \"" size "\"'}}]}}]}}}"
 static const char unsteerable_gang[] =
-    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: j}, spec: {groups: [" MEMBER("a", "any") ", " MEMBER(
-        "b", "large") "], claimTemplates: ["
-                      "{name: any, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}, "
-                      "{name: large, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, selectors: "
-                      "[{cel: {expression: "
-                      "'device.capacity[\"gpu.example\"].memory.compareTo(quantity(\"80Gi\")) >= 0'}}]}}]}}}]}}";
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: j}, spec: {groups: [" MEMBER("a", "small") ", " MEMBER(
+        "b", "large") "], claimTemplates: [" OF_SIZE("small") ", " OF_SIZE("large") "]}}";
 
 static const struct round_case *find_case(const char *name)
 {
