@@ -126,6 +126,46 @@ static void test_embedded_allocate__two_claims_may_name_one_device(void **state)
     world_close(&world);
 }
 
+/* A driver restarts: what runs runs on, what waits waits until the slice is back. */
+static void test_embedded_allocate__a_slice_that_vanishes_and_returns_ends_nothing(void **state)
+{
+    struct world world;
+    json_t *slice;
+    char *words;
+
+    (void)state;
+    world_open(&world, world_two_nodes, true);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n1", "gpu-0")), ERR_NONE);
+    world_pod(&world, "p", "c", false, "60s");
+    world_run(&world, 1000);
+    slice = json_deep_copy(world_object(&world, "ResourceSlice/n1-gpus"));
+    for (int i = 1; i <= 2; i++)
+        world_command(&world, NULL, "{'deleteObject': {'kind': 'ResourceSlice', 'name': 'n%d-gpus'}}", i);
+    world_run(&world, 0);
+    assert_null(world_object(&world, "ResourceSlice/n1-gpus"));
+    assert_int_equal(world_claim(&world, "d", "any", 4), ERR_NONE);
+    assert_int_equal(world_claim(&world, "e", "any", 3), ERR_NONE);
+    world_pod(&world, "q", "d", false, NULL);
+    world_pod(&world, "s", "e", false, NULL);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1");
+    assert_string_equal(world_state(&world, "Pod/default/s"), "Pending");
+    json_object_del(json_object_get(slice, "metadata"), "uid");
+    json_object_del(json_object_get(slice, "metadata"), "resourceVersion");
+    words = json_dumps(slice, JSON_COMPACT);
+    world_command(&world, NULL, "{'putObject': %s}", words);
+    world_restart(&world);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1");
+    assert_string_equal(world_state(&world, "Pod/default/q"), "Pending"); /* four are not left */
+    assert_string_equal(world_state(&world, "Pod/default/s"), "Running@n1");
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "n1/gpu-0 for p");
+    free(words);
+    json_decref(slice);
+    world_close(&world);
+}
+
 static void test_embedded_allocate__fails_on_command(void **state)
 {
     struct error err = {0};
@@ -150,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_embedded_allocate__the_scheduler_respects_it),
         cmocka_unit_test(test_embedded_allocate__twice_the_same_is_done_otherwise_a_conflict),
         cmocka_unit_test(test_embedded_allocate__two_claims_may_name_one_device),
+        cmocka_unit_test(test_embedded_allocate__a_slice_that_vanishes_and_returns_ends_nothing),
         cmocka_unit_test(test_embedded_allocate__fails_on_command),
     };
     int failed = RUN_TABLE(test_embedded_allocate__answer, allocate_cases);
