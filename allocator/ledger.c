@@ -30,12 +30,20 @@ struct step_back {             /* what a change replaced */
     struct arena_mark mark;
 };
 
+/* Slots in the order in which they were touched, so that an end or a snapshot costs what changed and not the cluster.
+ */
+struct touched {
+    uint32_t *slots;
+    size_t n, cap;
+};
+
 struct ledger {
     const struct snapshot *snapshot;
     bool is_empty; /* nothing was held and no pod ran */
     uint64_t counter;
     struct pool_overlay **pools; /* by slot */
     struct node_overlay **nodes;
+    struct touched touched_pools, touched_nodes;
     struct step_back *trail;
     size_t n_trail, cap_trail;
     struct arena arena;
@@ -51,15 +59,25 @@ struct ledger *ledger_new(const struct snapshot *snapshot)
     return ledger;
 }
 
+static void touch(struct touched *touched, uint32_t slot)
+{
+    mem_grow(touched->slots, touched->n, touched->cap);
+    touched->slots[touched->n++] = slot;
+}
+
 static void drop_overlays(struct ledger *ledger)
 {
-    for (uint32_t i = 0; i < snapshot_pool_slots(ledger->snapshot); i++) {
-        free(ledger->pools[i]);
-        ledger->pools[i] = NULL;
+    while (ledger->touched_pools.n > 0) {
+        uint32_t slot = ledger->touched_pools.slots[--ledger->touched_pools.n];
+
+        free(ledger->pools[slot]);
+        ledger->pools[slot] = NULL;
     }
-    for (uint32_t i = 0; i < snapshot_node_slots(ledger->snapshot); i++) {
-        free(ledger->nodes[i]);
-        ledger->nodes[i] = NULL;
+    while (ledger->touched_nodes.n > 0) {
+        uint32_t slot = ledger->touched_nodes.slots[--ledger->touched_nodes.n];
+
+        free(ledger->nodes[slot]);
+        ledger->nodes[slot] = NULL;
     }
 }
 
@@ -68,6 +86,8 @@ void ledger_free(struct ledger *ledger)
     if (!ledger)
         return;
     drop_overlays(ledger);
+    free(ledger->touched_pools.slots);
+    free(ledger->touched_nodes.slots);
     free(ledger->pools);
     free(ledger->nodes);
     free(ledger->trail);
@@ -133,6 +153,7 @@ static struct pool_overlay *pool_overlay(struct ledger *ledger, const struct poo
     if (!ledger->is_empty && pool->n_devices)
         memcpy(overlay->use, pool->use, pool->n_devices * sizeof(overlay->use[0]));
     ledger->pools[pool->slot] = overlay;
+    touch(&ledger->touched_pools, pool->slot);
     return overlay;
 }
 
@@ -215,6 +236,7 @@ static struct node_overlay *node_overlay(struct ledger *ledger, const struct nod
     if (!ledger->is_empty)
         overlay->use = node->use;
     ledger->nodes[node->slot] = overlay;
+    touch(&ledger->touched_nodes, node->slot);
     return overlay;
 }
 
@@ -318,10 +340,10 @@ struct snapshot *ledger_to_snapshot(const struct ledger *ledger)
 {
     struct snapshot *s = snapshot_copy(ledger->snapshot);
 
-    for (uint32_t i = 0; i < snapshot_pool_slots(ledger->snapshot); i++)
-        settle_pool(s, ledger, i);
-    for (uint32_t i = 0; i < snapshot_node_slots(ledger->snapshot); i++)
-        settle_node(s, ledger, i);
+    for (size_t i = 0; i < ledger->touched_pools.n; i++)
+        settle_pool(s, ledger, ledger->touched_pools.slots[i]);
+    for (size_t i = 0; i < ledger->touched_nodes.n; i++)
+        settle_node(s, ledger, ledger->touched_nodes.slots[i]);
     return s;
 }
 
