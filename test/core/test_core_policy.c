@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/base/rng.h"
 #include "test/support/stage.h"
 
 static int setup(void **state)
@@ -175,6 +176,83 @@ static void test_policy__jobs_take_turns_within_a_quota(void **state)
     assert_int_equal(stage_n_moves(stage, "2", "Admitted"), 1);
 }
 
+/* The embedded cluster counts by itself, with code of its own. Whatever the quota and the jobs: nothing is refused on
+ * creation, and whoever could ever start has. */
+static void put_random_quota(struct stage *stage, struct rng *rng)
+{
+    static const struct {
+        const char *resource;
+        uint64_t least, most;
+    } limits[] = {
+        {"pods", 1, 6},
+        {"count/pods", 1, 6},
+        {"gpu.deviceclass.resource.k8s.io/devices", 1, 5},
+        {"count/resourceclaims.resource.k8s.io", 1, 6},
+        {"configmaps", 1, 3},
+        {"count/services", 1, 3},
+    };
+    BUF json = {0};
+    size_t n = 0;
+
+    buf_adds(&json,
+             "{\"apiVersion\": \"v1\", \"kind\": \"ResourceQuota\", \"metadata\": {\"name\": \"few\", \"namespace\": "
+             "\"default\"}, \"spec\": {\"hard\": {");
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+        if (rng_below(rng, 2))
+            buf_addf(&json, "%s\"%s\": \"%d\"", n++ ? ", " : "", limits[i].resource,
+                     (int)(limits[i].least + rng_below(rng, limits[i].most - limits[i].least + 1)));
+    buf_adds(&json, "}}}");
+    put(stage, buf_str(&json));
+}
+
+static void check_ends(struct stage *stage, int id, uint64_t seed)
+{
+    char job[8];
+    json_t *explanation;
+    const char *state;
+
+    snprintf(job, sizeof(job), "%d", id);
+    state = stage_state(stage, job);
+    if (strcmp(state, "Succeeded") == 0)
+        return;
+    explanation = core_explain(stage->core, &stage_admin, job, NULL);
+    if (!json_is_true(json_object_get(explanation, "never")))
+        fail_msg("seed %llu: job %d is %s: %s", (unsigned long long)seed, id, state,
+                 json_string_value(json_object_get(explanation, "summary")));
+    json_decref(explanation);
+}
+
+static void test_policy__what_admission_counts_the_cluster_accepts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 25; seed++) {
+        struct rng rng = {seed};
+        struct stage stage;
+        BUF trace = {0};
+
+        stage_open(&stage, NULL);
+        put_random_quota(&stage, &rng);
+        for (int i = 1; i <= 6; i++) {
+            char name[8];
+            struct stage_job job = {.name = name,
+                                    .members = 1 + (int)rng_below(&rng, 3),
+                                    .gpus = 1 + (int)rng_below(&rng, 2),
+                                    .seconds = 1 + (int)rng_below(&rng, 20)};
+
+            snprintf(name, sizeof(name), "j%d", i);
+            stage_must_start(&stage, &job);
+            stage_run(&stage, (int64_t)rng_below(&rng, 5000));
+        }
+        stage_run(&stage, 300000);
+        stage_trace(&stage, &trace);
+        if (strstr(buf_str(&trace), "exceeded quota"))
+            fail_msg("seed %llu:\n%s", (unsigned long long)seed, buf_str(&trace));
+        for (int i = 1; i <= 6; i++)
+            check_ends(&stage, i, seed);
+        stage_close(&stage);
+    }
+}
+
 /* ---- priority classes ---- */
 
 #define POD_JOB(name, class)                                                                                           \
@@ -249,6 +327,7 @@ int main(void)
         TEST(what_is_on_its_way_counts_as_used),
         TEST(a_dry_run_says_what_the_namespace_allows),
         TEST(jobs_take_turns_within_a_quota),
+        cmocka_unit_test(test_policy__what_admission_counts_the_cluster_accepts),
         TEST(a_pods_class_of_the_cluster_gives_the_priority),
         TEST(a_class_that_comes_later_is_waited_for),
         TEST(a_class_that_only_queued_could_have_is_refused),
