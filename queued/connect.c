@@ -186,6 +186,7 @@ int connection_open(const struct connection_options *options, struct connection 
     if (open_access(connection, err) < 0 || read_lease_key(connection, err) < 0 ||
         http_new(&(struct http_options){.base = options->base,
                                         .access = connection->access,
+                                        .clock = options->clock,
                                         .user_agent = "queued/" QUEUED_VERSION},
                  &connection->http, err) < 0) {
         connection_free(connection);

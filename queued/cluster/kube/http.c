@@ -23,6 +23,7 @@
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "queued/clock.h"
 #include "queued/cluster/kube/http_pool.h"
 #include "queued/cluster/kube/secret.h"
 
@@ -52,6 +53,7 @@ struct http {
     char *user_agent;
     long max_connections;
     bool is_http1;
+    struct clock *clock;
     struct http_pool *pools[LANE_COUNT];          /* for new requests; NULL until the first */
     struct http_call *queued[LANE_COUNT], *begun; /* each call is in one of them */
     struct event *pump;
@@ -130,6 +132,7 @@ static struct http_pool *pool_for(struct http *http, enum lane lane, struct erro
         .user_agent = http->user_agent,
         .max_connections = lane == LANE_CALLS ? http->max_connections : 0,
         .is_http1 = http->is_http1,
+        .clock = http->clock,
         .ended = on_transfer_end,
         .settled = on_settled,
         .ctx = http,
@@ -272,6 +275,13 @@ static void call_set_timer(struct http_call *call)
     evtimer_add(call->timer, &wait);
 }
 
+/* The loop may have slept since the clock was read. */
+static void begin_turn(const struct http *http)
+{
+    if (http->clock)
+        clock_new_turn(http->clock);
+}
+
 static void on_call_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct http_call *call = arg;
@@ -280,6 +290,7 @@ static void on_call_timer(evutil_socket_t fd, short what, void *arg)
     struct error err;
 
     (void)fd, (void)what;
+    begin_turn(http);
     if (now_mono_ms() < call_due_ms(call)) {
         call_set_timer(call);
         return;
@@ -593,6 +604,7 @@ static void on_token(void *ctx, const struct error *err, const char *token)
     struct http_call *call = ctx;
     struct error why = {0};
 
+    begin_turn(call->http);
     call_move(call, CALL_ACTIVE);
     if (err && err->code) {
         call_fail(call, err);
@@ -617,6 +629,7 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
     struct http_call *call;
 
     (void)fd, (void)what;
+    begin_turn(http);
     while ((call = next_to_begin(http))) {
         call_move(call, CALL_ASKING);
         access_token(http->access, http->base, on_token, call);
@@ -637,6 +650,7 @@ int http_new(const struct http_options *options, struct http **out, struct error
     http->user_agent = mem_strdup(options->user_agent ? options->user_agent : "queued");
     http->max_connections = options->max_connections > 0 ? options->max_connections : MAX_CONNECTIONS;
     http->is_http1 = options->is_http1;
+    http->clock = options->clock;
     http->pump = evtimer_new(http->base, on_pump, http);
     INVARIANT(http->pump);
     *out = http;

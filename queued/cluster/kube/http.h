@@ -14,6 +14,7 @@
 #include "allocator/base/error.h"
 #include "queued/cluster/kube/access.h"
 
+struct clock;
 struct event_base;
 struct http;
 struct http_call;
@@ -24,6 +25,7 @@ struct http_options {
     const char *user_agent;
     long max_connections; /* for requests other than streams; 0: 8 */
     bool is_http1;        /* never HTTP/2 */
+    struct clock *clock;  /* whose turn begins whenever something arrives, before anybody is called; NULL: none */
 };
 MUST_CHECK int http_new(const struct http_options *options, struct http **out, struct error *err);
 /* Requests still on their way are forgotten; nobody is called back. Not from inside a callback of a request. */

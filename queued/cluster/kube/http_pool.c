@@ -15,6 +15,7 @@
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
+#include "queued/clock.h"
 #include "queued/cluster/kube/access.h"
 #include "queued/cluster/kube/secret.h"
 
@@ -34,6 +35,7 @@ struct pool {
     struct event *timer;
     const char *user_agent;
     bool is_http1;
+    struct clock *clock;
     void (*ended)(void *ctx, CURL *easy, CURLcode result);
     void (*settled)(void *ctx);
     void *ctx;
@@ -74,6 +76,8 @@ static void pool_act(struct pool *pool, curl_socket_t fd, int what)
 {
     int running;
 
+    if (pool->clock)
+        clock_new_turn(pool->clock); /* the loop may have slept since it was read */
     pool->inside++;
     curl_multi_socket_action(pool->multi, fd, what, &running);
     pool->inside--;
@@ -211,6 +215,7 @@ int pool_new(const struct pool_options *options, struct pool **out, struct error
     pool->base = options->base;
     pool->user_agent = options->user_agent;
     pool->is_http1 = options->is_http1;
+    pool->clock = options->clock;
     pool->ended = options->ended;
     pool->settled = options->settled;
     pool->ctx = options->ctx;

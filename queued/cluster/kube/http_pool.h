@@ -13,6 +13,7 @@
 #include "allocator/base/error.h"
 
 struct access;
+struct clock;
 struct event_base;
 struct pool;
 
@@ -22,6 +23,7 @@ struct pool_options {
     const char *user_agent;      /* lives longer than the pool */
     long max_connections;        /* 0: as many as there are requests */
     bool is_http1;               /* no HTTP/2 */
+    struct clock *clock;         /* whose turn begins whenever something arrives, or NULL */
     /* A transfer has ended; it is out of the pool already. Never from inside a function of the pool that a callback of
      * libcurl may call; pool_remove(), pool_free() and pool_add() are legal. */
     void (*ended)(void *ctx, CURL *easy, CURLcode result);
