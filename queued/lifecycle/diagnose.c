@@ -334,7 +334,9 @@ static bool waits_for_scheduler(const struct diagnose_input *in, struct diagnosi
 
     if (node_of(in->pod)[0])
         return false;
-    if (is(scheduled, "False") && text(scheduled, "message")[0])
+    /* what was said of its gates stays until kube-scheduler has looked at it without them */
+    if (is(scheduled, "False") && text(scheduled, "message")[0] &&
+        strcmp(text(scheduled, "reason"), "SchedulingGated") != 0)
         return say(out, DIAGNOSIS_SCHEDULER, "%s", text(scheduled, "message"));
     if (is(group, "False"))
         return say(out, DIAGNOSIS_SCHEDULER, "the gang is not placed%s%s", AFTER(text(group, "message")));

@@ -1,6 +1,7 @@
 /* Two servers look at one cluster: what another one made is anybody's to this one. */
 #include "test/support/cmocka.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,6 +138,54 @@ static void test_core_owner__an_object_whose_labels_were_changed_is_ours_no_more
     stage_close(&stage);
 }
 
+/* As if the attempt had been begun by a version that did not name the server: its objects, stored and real, lose the
+ * label while the server is away. They are ours all the same, and the job runs on to its end. */
+static void test_core_owner__an_attempt_of_an_older_version_runs_on(void **state)
+{
+    struct stage stage;
+    char path[128], *words;
+    const char *key;
+    json_t *object, *all, *put;
+    sqlite3 *db;
+
+    (void)state;
+    stage_open(&stage, NULL);
+    stage_must_start(&stage, &(struct stage_job){.name = "train", .members = 2, .gpus = 1, .seconds = 10});
+    stage_run(&stage, 1000);
+    assert_string_equal(stage_state(&stage, "train"), "Running");
+    relay_detach(&stage.relay); /* nobody hears of it */
+    snprintf(path, sizeof(path), "%s/queued.db", stage.folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "update launch_object set body ="
+                                  " json_remove(body, '$.metadata.labels.\"queue.dra/server\"')",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    all = json_deep_copy(stage.relay.objects);
+    json_object_foreach (all, key, object) {
+        json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+
+        if (!json_object_get(labels, LABEL_SERVER))
+            continue;
+        json_object_del(labels, LABEL_SERVER);
+        put = json_pack("{s:O}", "putObject", object);
+        words = json_dumps(put, JSON_COMPACT);
+        assert_int_equal(stage_command(&stage, words, NULL), 0);
+        free(words);
+        json_decref(put);
+    }
+    json_decref(all);
+    stage_restart(&stage);
+    assert_string_equal(stage_state(&stage, "train"), "Running");
+    assert_int_equal(n_foreign(&stage), 0);
+    stage_run(&stage, 60000);
+    assert_string_equal(stage_state(&stage, "train"), "Succeeded");
+    assert_int_equal(stage_n_moves(&stage, "train", "Running"), 1);
+    assert_int_equal(relay_n_ours(&stage.relay), 0);
+    stage_close(&stage);
+}
+
 /* The id is of the database: made once. */
 static void test_core_owner__the_name_is_the_stores(void **state)
 {
@@ -163,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_core_owner__what_is_anothers_counts_in_the_simulation),
         cmocka_unit_test(test_core_owner__only_administrators_see_them),
         cmocka_unit_test(test_core_owner__an_object_whose_labels_were_changed_is_ours_no_more),
+        cmocka_unit_test(test_core_owner__an_attempt_of_an_older_version_runs_on),
         cmocka_unit_test(test_core_owner__the_name_is_the_stores),
     };
 
