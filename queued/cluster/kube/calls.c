@@ -381,6 +381,14 @@ static bool tries_again(struct call *call, const struct http_answer *answer, con
     return true;
 }
 
+/* "UID in precondition: a, UID in object meta: b", or "the UID in the precondition (a) does not match the UID in record
+ * (b)": an API server has both sentences, and the same code for other conflicts. */
+static bool is_of_another_uid(const struct call *call, const struct http_answer *answer)
+{
+    return call->is_uid_given && answer->status == 409 &&
+           (strstr(answer->body, "UID in precondition") || strstr(answer->body, "UID in the precondition"));
+}
+
 /* Refusals that are what was wanted, or begin a row anew. */
 static bool is_excused(struct call *call, const struct http_answer *answer)
 {
