@@ -392,8 +392,7 @@ static bool is_of_another_uid(const struct call *call, const struct http_answer 
 /* Refusals that are what was wanted, or begin a row anew. */
 static bool is_excused(struct call *call, const struct http_answer *answer)
 {
-    if (call->verb == VERB_REMOVE && (answer->status == 404 || (answer->status == 409 && call->is_uid_given &&
-                                                                strstr(answer->body, "UID in precondition")))) {
+    if (call->verb == VERB_REMOVE && (answer->status == 404 || is_of_another_uid(call, answer))) {
         finish(call, NULL, NULL); /* it is gone; what has its name now is another */
         return true;
     }
