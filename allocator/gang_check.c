@@ -162,34 +162,72 @@ static void widen_claim(const struct replay *r, const struct replay_claim *claim
 
 /* ---- constraints of the gang in its claims ---- */
 
-/* The constraints on attributes that cover the group, or any that uses the shared claim. */
-static void keep_constraints(struct gang *gang, const struct allocation *planned, size_t group, size_t shared)
+/* The constraints on attributes, in the results' arena: a placement outlives the question. */
+static const struct gang_constraint *copy_constraints(struct gang *gang)
 {
-    struct allocation *out = (struct allocation *)(uintptr_t)planned;
-    const struct gang_spec *spec = gang->spec;
-    const struct gang_constraint **kept = arena_array(gang->arena, const struct gang_constraint *, spec->n_constraints);
+    size_t n = gang->spec->n_constraints;
+    struct gang_constraint *out = arena_array(gang->arena, struct gang_constraint, n);
 
-    out->n_kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct gang_constraint *one = &gang->spec->constraints[i];
+        const char **requests = arena_array(gang->arena, const char *, one->n_requests);
+
+        for (size_t r = 0; r < one->n_requests; r++)
+            requests[r] = arena_strdup(gang->arena, one->requests[r]);
+        out[i] = (struct gang_constraint){.kind = one->kind,
+                                          .key = arena_strdup(gang->arena, one->key),
+                                          .requests = requests,
+                                          .n_requests = one->n_requests};
+    }
+    return out;
+}
+
+struct kept {
+    const struct gang_constraint **items;
+    size_t n;
+};
+
+/* Those that cover the group, or any group that uses the shared claim. */
+static struct kept kept_by(struct gang *gang, const struct gang_constraint *copies, size_t group, size_t shared)
+{
+    const struct gang_spec *spec = gang->spec;
+    struct kept out = {arena_array(gang->arena, const struct gang_constraint *, spec->n_constraints), 0};
+
     for (size_t i = 0; i < spec->n_constraints; i++) {
         const struct gang_constraint *one = &spec->constraints[i];
 
         if (one->kind != GANG_MATCH_NODE_LABEL &&
             (shared == SIZE_MAX ? gang_constraint_covers_group(one, spec->groups[group].name)
                                 : replay_covers_shared(gang, one, shared)))
-            kept[out->n_kept++] = one;
+            out.items[out.n++] = &copies[i];
     }
-    out->kept = kept;
+    return out;
 }
 
-static void keep_all_constraints(struct gang *gang, const struct placement *placement)
+static void keep(const struct allocation *planned, const struct kept *kept)
 {
-    for (size_t s = 0; s < placement->n_shared; s++)
-        keep_constraints(gang, &placement->shared[s], 0, s);
+    struct allocation *out = (struct allocation *)(uintptr_t)planned;
+
+    out->kept = kept->items;
+    out->n_kept = kept->n;
+}
+
+static void keep_constraints(struct gang *gang, const struct placement *placement)
+{
+    const struct gang_constraint *copies = copy_constraints(gang);
+    struct kept *groups = arena_array(&gang->work, struct kept, gang->spec->n_groups);
+
+    for (size_t s = 0; s < placement->n_shared; s++) {
+        struct kept kept = kept_by(gang, copies, 0, s);
+
+        keep(&placement->shared[s], &kept);
+    }
+    for (size_t g = 0; g < gang->spec->n_groups; g++)
+        groups[g] = kept_by(gang, copies, g, SIZE_MAX);
     for (size_t m = 0; m < placement->n_members; m++)
         for (size_t c = 0; c < placement->members[m].n_claims; c++)
             if (placement->members[m].claims[c].source == GANG_CLAIM_OWN)
-                keep_constraints(gang, &placement->members[m].claims[c].allocation, placement->members[m].group,
-                                 SIZE_MAX);
+                keep(&placement->members[m].claims[c].allocation, &groups[placement->members[m].group]);
 }
 
 /* ---- the whole ---- */
@@ -256,7 +294,7 @@ enum gang_steering gang_check(struct gang *gang, struct placement **placement)
     struct placement *wider;
 
     if (gang->spec->n_constraints)
-        keep_all_constraints(gang, *placement);
+        keep_constraints(gang, *placement);
     answer = check(gang, placement);
     if (answer != GANG_BIND_ONLY || (*placement)->n_members < 2)
         return answer;
