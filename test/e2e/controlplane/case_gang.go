@@ -33,19 +33,44 @@ func gangCases(o *options) []testCase {
 	var cases []testCase
 	files, _ := filepath.Glob(o.shared("conformance", "gang", "*.yaml"))
 	for _, file := range files {
-		cases = append(cases, testCase{name: "gang/" + strings.TrimSuffix(filepath.Base(file), ".yaml"), profile: "usual", limit: time.Minute, run: func(t *T) { runGangCase(t, file) }})
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		c, err := readGangCase(file)
+		if err == nil && name != onlyBound {
+			cases = append(cases, testCase{name: "gang/" + name, profile: "usual", limit: time.Minute, run: func(t *T) { runGangCase(t, file, false) }})
+		}
+		if err == nil && c.Expect.Fits {
+			cases = append(cases, testCase{name: "gang-bound/" + name, profile: "usual", limit: time.Minute, run: func(t *T) { runGangCase(t, file, true) }})
+		}
 	}
 	return cases
 }
 
-func runGangCase(t *T, file string) {
+// Its devices cannot be told apart, so that no claim can be steered to the right one: it starts in bind mode alone.
+const onlyBound = "102-far-device-for-the-far-member"
+
+func readGangCase(file string) (c gangCase, err error) {
 	text, err := os.ReadFile(file)
+	if err == nil {
+		err = yaml.Unmarshal(text, &c)
+	}
+	return c, err
+}
+
+// runGangCase: steered claims that kube-scheduler allocates, or all of them bound by queued.
+func runGangCase(t *T, file string, isBound bool) {
+	c, err := readGangCase(file)
 	t.must(err, "read")
-	var c gangCase
-	t.must(yaml.Unmarshal(text, &c), "parse")
 	began := time.Now()
 	t.must(t.buildCluster(c.Cluster, c.Submit), "build the cluster")
-	q := t.queued()
+	var flags []string
+	if isBound {
+		var classes []string
+		for _, class := range t.all("resource.k8s.io", "v1", "deviceclasses") {
+			classes = append(classes, class.GetName())
+		}
+		flags = []string{"--bind-classes", strings.Join(classes, ",")}
+	}
+	q := t.queued(flags...)
 	jobs, err := q.submit("queue=main&oneJob=true&namespace=lab", c.Submit)
 	switch {
 	case !c.Expect.Fits && err != nil: // some can be refused at once

@@ -43,7 +43,7 @@ rules:
 // The controllers that a cluster with jobs and devices needs; fewer start faster.
 var controllers = []string{"namespace-controller", "serviceaccount-controller", "serviceaccount-token-controller", "garbage-collector-controller",
 	"resourceclaim-controller", "job-controller", "endpointslice-controller", "pod-garbage-collector-controller", "ttl-after-finished-controller",
-	"resourcequota-controller", "node-lifecycle-controller", "taint-eviction-controller", "clusterrole-aggregation-controller",
+	"resourcequota-controller", "node-lifecycle-controller", "taint-eviction-controller", "device-taint-eviction-controller", "clusterrole-aggregation-controller",
 	"root-ca-certificate-publisher-controller"}
 
 // plane is a running control plane: one process per component, all on loopback, ended with us whatever ends us.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"io"
 	"log"
@@ -40,6 +41,7 @@ type proxy struct {
 	mu     sync.Mutex
 	faults []*fault
 	hits   int
+	live   map[*http.Request]context.CancelFunc
 }
 
 func startProxy(p *plane) (*proxy, error) {
@@ -55,6 +57,7 @@ func startProxy(p *plane) (*proxy, error) {
 	through := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1,
+		ErrorLog:      quiet,
 		// The caller's own credentials go along; our client certificate must not.
 		Transport:    &http.Transport{TLSClientConfig: &tls.Config{RootCAs: admin.TLSClientConfig.RootCAs}, MaxIdleConnsPerHost: 64},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
@@ -63,11 +66,35 @@ func startProxy(p *plane) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &proxy{url: "https://" + listener.Addr().String()}
+	x := &proxy{url: "https://" + listener.Addr().String(), live: map[*http.Request]context.CancelFunc{}}
 	x.server = &http.Server{TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}, ErrorLog: quiet,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.serve(through, w, r) })}
 	go func() { _ = x.server.ServeTLS(listener, "", "") }()
 	return x, nil
+}
+
+// cut breaks all connections that are in use.
+func (x *proxy) cut() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, cancel := range x.live {
+		cancel()
+	}
+}
+
+// track lets cut end the request.
+func (x *proxy) track(r *http.Request) (*http.Request, func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	r = r.WithContext(ctx)
+	x.mu.Lock()
+	x.live[r] = cancel
+	x.mu.Unlock()
+	return r, func() {
+		x.mu.Lock()
+		delete(x.live, r)
+		x.mu.Unlock()
+		cancel()
+	}
 }
 
 func (x *proxy) stop() { _ = x.server.Close() }
@@ -115,6 +142,8 @@ func (n nowhere) WriteHeader(int)             {}
 
 func (x *proxy) serve(through http.Handler, w http.ResponseWriter, r *http.Request) {
 	f := x.pick(r)
+	r, done := x.track(r)
+	defer done()
 	if f == nil {
 		through.ServeHTTP(w, r)
 		return
@@ -123,7 +152,10 @@ func (x *proxy) serve(through http.Handler, w http.ResponseWriter, r *http.Reque
 		f.Happens(r)
 	}
 	if f.Hold != nil {
-		<-f.Hold
+		select {
+		case <-f.Hold:
+		case <-r.Context().Done():
+		}
 	}
 	time.Sleep(f.Delay)
 	switch {

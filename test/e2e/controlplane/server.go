@@ -22,7 +22,8 @@ import (
 // server is one queued that a case runs: its process, and its REST interface over the Unix socket.
 type server struct {
 	binary string
-	dir    string // state, log, kubeconfig
+	dir    string // socket, log, kubeconfig
+	state  string // in dir, unless two share it
 	args   []string
 	proc   *process
 	client *http.Client
@@ -87,7 +88,7 @@ func (p *problem) Error() string {
 }
 
 func newServer(binary, dir string, args ...string) *server {
-	s := &server{binary: binary, dir: dir, args: args}
+	s := &server{binary: binary, dir: dir, state: filepath.Join(dir, "state"), args: args}
 	socket := filepath.Join(dir, "s")
 	s.client = &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -108,7 +109,7 @@ func (s *server) launch(extra ...string) error {
 		return err
 	}
 	defer log.Close()
-	args := append([]string{"--state", filepath.Join(s.dir, "state"), "--socket", filepath.Join(s.dir, "s"), "--listen", "127.0.0.1:0", "--log-level", "info"}, s.args...)
+	args := append([]string{"--state", s.state, "--socket", filepath.Join(s.dir, "s"), "--listen", "127.0.0.1:0", "--log-level", "info"}, s.args...)
 	cmd := exec.Command(s.binary, append(args, extra...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	s.proc, err = spawn("queued", cmd)
