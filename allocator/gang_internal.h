@@ -106,6 +106,7 @@ struct gang {
     bool divides_alike;          /* look for a placement whose requests do not mix devices that others look like */
     bool spreads;                /* whatever the spec's score */
     size_t first_node;           /* where the search of coupled nodes begins */
+    bool is_coupled;             /* they were when a survey was searched last */
     struct arena *arena;         /* results */
     struct arena work;           /* all else */
     struct gang_kind *kinds;

@@ -11,7 +11,7 @@
 
 #include "allocator/base/banned.h"
 
-#define MAX_UNSTEERED 32 /* choices whose placements cannot be steered, before one of them is taken all the same */
+#define MAX_UNSTEERED 16 /* choices whose placements cannot be steered, before one of them is taken all the same */
 
 struct plan {
     struct gang *gang;
@@ -132,11 +132,10 @@ static enum gs_outcome search_survey(struct gang *gang, const struct gang_choice
 
     if (!has_nodes(gang, survey))
         return GS_NONE;
-    if (gang->first_node && !gang_is_coupled(survey->problem))
-        return GS_NONE; /* tells nothing new */
+    gang->is_coupled = gang_is_coupled(survey->problem);
     if (gang->first_node)
         rotate(survey->problem, gang->first_node, &gang->work);
-    return gang_is_coupled(survey->problem) ? search_all(gang, survey, out) : gang_by_classes(gang, survey, out);
+    return gang->is_coupled ? search_all(gang, survey, out) : gang_by_classes(gang, survey, out);
 }
 
 /* Whether the solution will do: any, unless its placement has to be one that steering holds. */
@@ -190,6 +189,8 @@ static bool decide_again(struct plan *plan)
         struct arena_mark mark = arena_mark(&gang->work);
         struct gs_solution solution = {0};
 
+        if (ways[i].first_node && !gang->is_coupled)
+            break; /* members would be dealt out as before */
         gang->divides_alike = ways[i].divides_alike;
         gang->spreads = ways[i].spreads;
         gang->first_node = ways[i].first_node;
