@@ -56,7 +56,7 @@ void story_make(struct story *story, uint64_t seed)
     if (one_in(&rng, 3))
         story->answer_lag_ms = (int64_t)pick(&rng, 1000);
     if (one_in(&rng, 2))
-        story->bind_classes = one_in(&rng, 2) ? "gpu" : "gpu,mig,nic,link";
+        story->bind_classes = one_in(&rng, 2) ? "gpu" : "gpu,link";
     story->has_pod_groups = one_in(&rng, 3);
     add_steps(story, &rng);
 }
