@@ -21,21 +21,48 @@ func crashEffects(t *T) {
 	t.plainWorld(4, 8)
 	t.agent.setDuration(300 * time.Millisecond)
 	ns := t.namespace()
-	for n := 1; n < 100; n++ {
-		q := t.queuedAt(t.plane.server)
-		t.must(q.start("--crash-at", fmt.Sprint(n)), "start")
-		t.must(q.apply(mainQueue), "queue")
-		j := q.gang(t, gangOptions{name: fmt.Sprintf("kill-%d", n), ns: ns, members: 3})
-		if !t.diesOrEnds(q, j.ID) {
+	for n := 1; n < 200; n++ {
+		q := t.prepared("--crash-at", fmt.Sprint(n))
+		h := t.handIn(q, gangOptions{name: fmt.Sprintf("kill-%d", n), ns: ns, members: 3})
+		if !t.diesOrEnds(q, h.id) {
 			t.logf("%d effects", n-1)
 			if n < 10 {
 				t.errorf("a launch has more than %d effects", n-1)
 			}
 			return
 		}
-		t.recovers(q, j.ID, ns, fmt.Sprintf("killed before effect %d", n))
+		t.recovers(q, h, ns, fmt.Sprintf("killed before effect %d", n))
 	}
 	t.errorf("it never passed the last effect")
+}
+
+// prepared has its queue already, so that the first effects are those of a launch.
+func (t *T) prepared(flags ...string) *server {
+	q := t.queued()
+	t.must(q.stop(), "stop")
+	t.must(q.start(flags...), "start")
+	return q
+}
+
+// handed is a gang that was submitted. Without an answer the job may be durable or not; it would be job 1.
+type handed struct {
+	id         int64
+	gang       gangOptions
+	isAnswered bool
+}
+
+func (t *T) handIn(q *server, o gangOptions) handed {
+	jobs, err := q.submit("", gangText(o))
+	if err == nil {
+		return handed{jobs[0].ID, o, true}
+	}
+	t.eventually(2*time.Second, func() string {
+		if q.proc.hasEnded() && q.wasKilled() {
+			return ""
+		}
+		return err.Error()
+	})
+	return handed{1, o, false}
 }
 
 // diesOrEnds: true when the process was killed, false when the job ended before that.
@@ -56,9 +83,13 @@ func (t *T) diesOrEnds(q *server, id int64) bool {
 	return died
 }
 
-func (t *T) recovers(q *server, id int64, ns, how string) {
+// recovers starts the server again: what was answered is there, goes on to its end and leaves nothing.
+func (t *T) recovers(q *server, h handed, ns, how string) {
 	t.must(q.start(), "start again (%s)", how)
-	j, err := q.wait(id, "ended", 30*time.Second)
+	if _, err := q.job(h.id); err != nil && !h.isAnswered {
+		h = t.handIn(q, h.gang)
+	}
+	j, err := q.wait(h.id, "ended", 30*time.Second)
 	if err != nil || j.State != "Succeeded" {
 		t.fatalf("%s: the job is %s: %s (%v)", how, j.State, j.Reason, err)
 	}
@@ -71,7 +102,6 @@ func crashSeeded(t *T, seed int64) {
 	t.agent.setDuration(200 * time.Millisecond)
 	ns, random := t.namespace(), rand.New(rand.NewSource(seed))
 	for i := range 100 {
-		q := t.queuedAt(t.plane.server)
 		members, how := 1+random.Intn(5), ""
 		var flags []string
 		var after time.Duration
@@ -82,19 +112,18 @@ func crashSeeded(t *T, seed int64) {
 			after = time.Duration(random.Intn(700)) * time.Millisecond
 			how = fmt.Sprintf("round %d: killed after %s", i, after)
 		}
-		t.must(q.start(flags...), "start")
-		t.must(q.apply(mainQueue), "queue")
-		j := q.gang(t, gangOptions{name: fmt.Sprintf("kill-%d", i), ns: ns, members: members})
+		q := t.prepared(flags...)
+		h := t.handIn(q, gangOptions{name: fmt.Sprintf("kill-%d", i), ns: ns, members: members})
 		if after > 0 {
 			time.Sleep(after)
 			q.proc.kill()
 		} else {
-			t.diesOrEnds(q, j.ID)
+			t.diesOrEnds(q, h.id)
 		}
 		if !q.proc.hasEnded() { // the job was done before
 			t.must(q.stop(), "stop")
 		}
-		t.recovers(q, j.ID, ns, how)
+		t.recovers(q, h, ns, how)
 		if faults := t.checker.take(); len(faults) > 0 {
 			t.fatalf("%s: %v", how, faults)
 		}

@@ -19,11 +19,12 @@ func (t *T) queuedAt(url string, args ...string) *server {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	t.must(t.queuedKubeconfig(kubeconfig, url), "kubeconfig")
 	q := newServer(t.options.binary, dir, append([]string{"--kubeconfig", kubeconfig, "--lease", "none"}, args...)...)
+	t.last = q
 	t.cleanup(func() {
 		if q.proc == nil {
 			return
 		}
-		if len(t.failures) > 0 {
+		if len(t.failures) > 0 && q == t.last {
 			t.logf("the end of %s:\n%s", q.log(), q.tail(15))
 		}
 		q.wrapUp(t)
@@ -89,6 +90,7 @@ type gangOptions struct {
 	class    string            // empty: gpu
 	extra    string            // further lines of spec, indented by two
 	notes    map[string]string // annotations of the pods
+	pod      string            // further lines of the pods' spec, indented by ten
 }
 
 func gangText(o gangOptions) string {
@@ -110,7 +112,7 @@ spec:
         metadata: {annotations: {%s}}
         spec:
           terminationGracePeriodSeconds: 0
-          containers:
+%s          containers:
             - name: main
               image: registry.example/trainer:1
               resources: {claims: [{name: gpu}]}
@@ -118,7 +120,7 @@ spec:
   claimTemplates:
     - name: devices
       spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: %s, count: %d}}]}}
-`, o.name, o.ns, o.extra, o.members, quoted(o.notes), o.class, o.devices)
+`, o.name, o.ns, o.extra, o.members, quoted(o.notes), o.pod, o.class, o.devices)
 }
 
 // gang submits one.

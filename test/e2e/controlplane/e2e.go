@@ -83,6 +83,7 @@ type T struct {
 	failures []string
 	notes    []string
 	n        int
+	last     *server // that was made: its log tells most
 }
 
 type stopCase struct{ skipped string }

@@ -28,6 +28,7 @@ var kinds = map[string]struct {
 	"ServiceAccount": {"serviceaccounts", true}, "ResourceQuota": {"resourcequotas", true}, "Job": {"jobs", true}, "PriorityClass": {"priorityclasses", false},
 	"DeviceClass": {"deviceclasses", false}, "ResourceSlice": {"resourceslices", false}, "DeviceTaintRule": {"devicetaintrules", false},
 	"ResourceClaim": {"resourceclaims", true}, "ResourceClaimTemplate": {"resourceclaimtemplates", true},
+	"ValidatingAdmissionPolicy": {"validatingadmissionpolicies", false}, "ValidatingAdmissionPolicyBinding": {"validatingadmissionpolicybindings", false},
 	"Role": {"roles", true}, "RoleBinding": {"rolebindings", true}, "ClusterRole": {"clusterroles", false}, "ClusterRoleBinding": {"clusterrolebindings", false},
 }
 

@@ -49,3 +49,10 @@ func nativeGangs(ctx context.Context, k kubernetes.Interface, ns string) ([]stri
 	}
 	return names, nil
 }
+
+func groupOf(pod *core.Pod) string {
+	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
+		return ""
+	}
+	return *pod.Spec.SchedulingGroup.PodGroupName
+}

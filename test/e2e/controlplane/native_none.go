@@ -31,3 +31,5 @@ func dropNativeGangs(context.Context, kubernetes.Interface, string) {}
 func nativeGangs(context.Context, kubernetes.Interface, string) ([]string, error) {
 	return nil, errNoNativeGangs
 }
+
+func groupOf(*core.Pod) string { return "" }

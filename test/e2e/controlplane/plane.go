@@ -224,6 +224,9 @@ func (p *plane) start(name string) error {
 }
 
 func (p *plane) ready(name string) error {
+	if name == "etcd" { // by what it serves
+		name = "apiserver"
+	}
 	url := map[string]string{
 		"apiserver":          p.server + "/readyz",
 		"controller-manager": fmt.Sprintf("https://127.0.0.1:%d/healthz", p.ports.manager),

@@ -42,6 +42,7 @@ type proxy struct {
 	faults []*fault
 	hits   int
 	live   map[*http.Request]context.CancelFunc
+	gone   int // answers that said that a version is too old
 }
 
 func startProxy(p *plane) (*proxy, error) {
@@ -54,19 +55,21 @@ func startProxy(p *plane) (*proxy, error) {
 		return nil, err
 	}
 	admin := p.admin.Transport.(*http.Transport)
+	x := &proxy{live: map[*http.Request]context.CancelFunc{}}
 	through := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1,
 		ErrorLog:      quiet,
 		// The caller's own credentials go along; our client certificate must not.
-		Transport:    &http.Transport{TLSClientConfig: &tls.Config{RootCAs: admin.TLSClientConfig.RootCAs}, MaxIdleConnsPerHost: 64},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ModifyResponse: func(answer *http.Response) error { x.spy(answer); return nil },
+		Transport:      &http.Transport{TLSClientConfig: &tls.Config{RootCAs: admin.TLSClientConfig.RootCAs}, MaxIdleConnsPerHost: 64},
+		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	x := &proxy{url: "https://" + listener.Addr().String(), live: map[*http.Request]context.CancelFunc{}}
+	x.url = "https://" + listener.Addr().String()
 	x.server = &http.Server{TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}, ErrorLog: quiet,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.serve(through, w, r) })}
 	go func() { _ = x.server.ServeTLS(listener, "", "") }()
@@ -80,6 +83,46 @@ func (x *proxy) cut() {
 	for _, cancel := range x.live {
 		cancel()
 	}
+}
+
+// expire begins to count the answers that say that a version is too old, and returns what tells the count.
+func (x *proxy) expire() func() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.gone = 0
+	return func() int {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.gone
+	}
+}
+
+// spy looks at the first bytes of what a watch is told: an ERROR event with code 410.
+func (x *proxy) spy(answer *http.Response) {
+	note := func() {
+		x.mu.Lock()
+		x.gone++
+		x.mu.Unlock()
+	}
+	if answer.StatusCode == http.StatusGone {
+		note()
+	} else if strings.Contains(answer.Request.URL.RawQuery, "watch=") {
+		answer.Body = &spied{ReadCloser: answer.Body, note: note}
+	}
+}
+
+type spied struct {
+	io.ReadCloser
+	note func()
+}
+
+func (s *spied) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if s.note != nil && strings.Contains(string(p[:n]), `"code":410`) {
+		s.note()
+		s.note = nil
+	}
+	return n, err
 }
 
 // track lets cut end the request.

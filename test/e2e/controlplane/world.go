@@ -72,7 +72,12 @@ func (e *environment) queuedKubeconfig(path, server string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf(`apiVersion: v1
+	text := kubeconfigText(server, base64.StdEncoding.EncodeToString(ca), e.account.token, e.account.ns)
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+func kubeconfigText(server, ca, token, ns string) string {
+	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: e2e
 clusters:
@@ -84,8 +89,7 @@ users:
 contexts:
 - name: e2e
   context: {cluster: e2e, user: queued, namespace: %s}
-`, server, base64.StdEncoding.EncodeToString(ca), e.account.token, e.account.ns)
-	return os.WriteFile(path, []byte(text), 0o600)
+`, server, ca, token, ns)
 }
 
 // ---- namespaces ----

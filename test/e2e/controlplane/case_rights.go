@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	core "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The rights that deploy/ grants are the least: every case runs with them, and here each verb is taken away, one at a time, from
+// an account of its own. Then queued must be refused something on its way from start to the end of a gang that was
+// interrupted once.
+
+// right is one verb on one resource of one rule.
+type right struct {
+	role     string
+	rule     int
+	resource string // "" for non-resource URLs
+	group    string
+	verb     string
+	url      string
+}
+
+func (r right) name() string {
+	if r.url != "" {
+		return "get " + strings.NewReplacer("*", "all").Replace(r.url)
+	}
+	return r.verb + " " + r.resource
+}
+
+func rightsCases(o *options) []testCase {
+	roles, err := o.roles()
+	if err != nil {
+		return nil
+	}
+	var cases []testCase
+	for _, r := range allRights(roles) {
+		cases = append(cases, testCase{name: "rights/" + strings.ReplaceAll(r.name(), " ", "-"), profile: "special", limit: time.Minute, run: func(t *T) { withoutRight(t, r) }})
+	}
+	return cases
+}
+
+func (o *options) roles() ([]rbac.ClusterRole, error) {
+	objects, err := o.rights()
+	if err != nil {
+		return nil, err
+	}
+	var roles []rbac.ClusterRole
+	for _, object := range objects {
+		if object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+			continue
+		}
+		var role rbac.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			return nil, err
+		}
+		roles = append(roles, role)
+	}
+	return roles, nil
+}
+
+func allRights(roles []rbac.ClusterRole) []right {
+	var all []right
+	seen := map[string]bool{}
+	for _, role := range roles {
+		for i, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				for _, resource := range rule.Resources {
+					r := right{role: role.Name, rule: i, resource: resource, group: rule.APIGroups[0], verb: verb}
+					if !seen[r.name()] {
+						seen[r.name()] = true
+						all = append(all, r)
+					}
+				}
+				for _, url := range rule.NonResourceURLs {
+					all = append(all, right{role: role.Name, rule: i, verb: verb, url: url})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// without copies the rules but for one verb on one resource, wherever it stands.
+func without(roles []rbac.ClusterRole, r right) []rbac.PolicyRule {
+	var rules []rbac.PolicyRule
+	for _, role := range roles {
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				for _, resource := range rule.Resources {
+					if resource != r.resource || verb != r.verb || rule.APIGroups[0] != r.group {
+						rules = append(rules, rbac.PolicyRule{APIGroups: rule.APIGroups[:1], Resources: []string{resource}, Verbs: []string{verb}})
+					}
+				}
+				for _, url := range rule.NonResourceURLs {
+					if url != r.url {
+						rules = append(rules, rbac.PolicyRule{NonResourceURLs: []string{url}, Verbs: []string{verb}})
+					}
+				}
+			}
+		}
+	}
+	return rules
+}
+
+// lesser makes an account with everything but one right, and returns its token.
+func (t *T) lesser(r right) string {
+	roles, err := t.options.roles()
+	t.must(err, "roles")
+	name := "lesser"
+	accounts, bindings, clusterRoles := t.k.CoreV1().ServiceAccounts(t.account.ns), t.k.RbacV1().ClusterRoleBindings(), t.k.RbacV1().ClusterRoles()
+	_ = clusterRoles.Delete(t.ctx, name, meta.DeleteOptions{})
+	_, _ = accounts.Create(t.ctx, &core.ServiceAccount{ObjectMeta: meta.ObjectMeta{Name: name}}, meta.CreateOptions{})
+	_, err = clusterRoles.Create(t.ctx, &rbac.ClusterRole{ObjectMeta: meta.ObjectMeta{Name: name}, Rules: without(roles, r)}, meta.CreateOptions{})
+	t.must(err, "role")
+	_, _ = bindings.Create(t.ctx, &rbac.ClusterRoleBinding{ObjectMeta: meta.ObjectMeta{Name: name}, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbac.Subject{{Kind: "ServiceAccount", Namespace: t.account.ns, Name: name}}}, meta.CreateOptions{})
+	seconds := int64(3600)
+	token, err := accounts.CreateToken(t.ctx, name, &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{ExpirationSeconds: &seconds}}, meta.CreateOptions{})
+	t.must(err, "token")
+	return token.Status.Token
+}
+
+// refusals: what this account was refused since a moment.
+func (t *T) refusals(since time.Time, r right) []string {
+	log, err := t.plane.audit(since)
+	t.must(err, "audit log")
+	var refused []string
+	for _, q := range log {
+		if !strings.HasSuffix(q.User.Username, ":lesser") || q.Answer.Code != 403 {
+			continue
+		}
+		resource := strings.TrimSuffix(q.Object.Resource+"/"+q.Object.Subresource, "/")
+		if (r.url == "" && (resource == r.resource || strings.HasPrefix(resource, r.resource) || r.resource == "resourceclaims/binding")) || r.url != "" {
+			refused = append(refused, q.Verb+" "+q.URI)
+		}
+	}
+	return refused
+}
+
+func withoutRight(t *T, r right) {
+	if !hasNativeGangs && r.resource == "podgroups" {
+		t.skipf("this minor has no PodGroups")
+	}
+	if r.url != "" {
+		// Every identity has these by default.
+		rules, err := t.k.RbacV1().ClusterRoles().Get(t.ctx, "system:discovery", meta.GetOptions{})
+		t.must(err, "system:discovery")
+		for _, rule := range rules.Rules {
+			for _, url := range rule.NonResourceURLs {
+				if url == r.url {
+					t.skipf("system:discovery grants it to everyone")
+				}
+			}
+		}
+	}
+	t.plainWorld(2, 2)
+	token, ns, began := t.lesser(r), t.namespace(), time.Now()
+	q := t.queuedAt(t.plane.server)
+	t.must(t.kubeconfigOf(filepath.Join(q.dir, "kubeconfig"), token), "kubeconfig")
+	q.args = append(q.args, "--launch-timeout", "3s")
+	if strings.HasPrefix(r.resource, "resourceclaims") && (r.verb == "update") {
+		q.args = append(q.args, "--bind-classes", "gpu")
+	}
+	if r.resource == "leases" {
+		q.args = []string{"--kubeconfig", filepath.Join(q.dir, "kubeconfig"), "--lease", t.account.ns + "/queued"}
+		_ = t.k.CoordinationV1().Leases(t.account.ns).Delete(t.ctx, "queued", meta.DeleteOptions{})
+	}
+	go t.guard(func() { t.journey(q, ns) })
+	var refused []string
+	for end := time.Now().Add(25 * time.Second); len(refused) == 0 && time.Now().Before(end); {
+		refused = t.refusals(began, r)
+	}
+	q.proc.kill()
+	if len(refused) == 0 {
+		t.errorf("nothing was refused without the right to %s", r.name())
+	} else {
+		t.logf("refused: %s", refused[0])
+	}
+	t.world = "" // what it left is wiped
+}
+
+// journey is the way of a gang through a server that is killed in the middle of its launch; as far as it comes.
+func (t *T) journey(q *server, ns string) {
+	var err error
+	if err = q.launch("--crash-at", "4"); err != nil {
+		return
+	}
+	for range 2 {
+		if q.ready(4*time.Second) != nil {
+			break
+		}
+		if q.apply(mainQueue) == nil {
+			_, err = q.submit("", gangText(gangOptions{name: "traveller", ns: ns, members: 2}))
+		}
+		<-q.proc.done
+		if q.launch() != nil {
+			return
+		}
+	}
+	if q.ready(4*time.Second) != nil {
+		return
+	}
+	_ = q.apply(mainQueue)
+	_, _ = q.wait(1, "Running", 5*time.Second)
+	_ = q.call("GET", "/v1/jobs/1/logs?member=worker-0", "", nil, nil)
+	_ = q.cancel(1)
+	_, _ = q.wait(1, "ended", 5*time.Second)
+}
+
+func (t *T) kubeconfigOf(path, token string) error {
+	ca, err := os.ReadFile(t.plane.path("pki", "ca.crt"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(kubeconfigText(t.plane.server, base64.StdEncoding.EncodeToString(ca), token, t.account.ns)), 0o600)
+}
