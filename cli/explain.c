@@ -374,6 +374,33 @@ static void print_chosen(struct cli *cli, const json_t *explanation)
     }
 }
 
+/* "Asked for nodes: accepted (ProvisioningRequest train-3-ask-1): is being looked at" */
+static void print_asked(struct cli *cli, const json_t *asked)
+{
+    const char *request = json_string_value(json_object_get(asked, "request"));
+    const char *detail = json_string_value(json_object_get(asked, "detail"));
+    BUF line = {0};
+
+    if (!asked)
+        return;
+    text_field(&line, asked, "state");
+    if (request && *request) {
+        buf_adds(&line, " (ProvisioningRequest ");
+        text_field(&line, asked, "request");
+        buf_addc(&line, ')');
+    }
+    if (detail && *detail) {
+        buf_adds(&line, ": ");
+        text_field(&line, asked, "detail");
+    }
+    if (json_object_get(asked, "againAt")) {
+        buf_adds(&line, "; again at ");
+        text_field(&line, asked, "againAt");
+    }
+    fputc('\n', cli->out);
+    paragraph(cli, "  Asked for nodes: ", buf_str(&line));
+}
+
 static void print_explanation(struct cli *cli, const json_t *explanation)
 {
     const json_t *group;
@@ -386,6 +413,7 @@ static void print_explanation(struct cli *cli, const json_t *explanation)
     print_blocking(cli, json_object_get(explanation, "blocking"));
     print_hints(cli, json_object_get(explanation, "hints"));
     print_more_nodes(cli, json_object_get(explanation, "wouldFitWithNodes"));
+    print_asked(cli, json_object_get(explanation, "askedForNodes"));
 }
 
 int run_explain(struct cli *cli)

@@ -79,6 +79,12 @@ static const struct key {
      "switch features of Dynamic Resource Allocation that the release has otherwise, by key or gate"},
     {"bind-classes", TEXT, AT(bind_classes), "", 0, 4096, NULL, "NAME,NAME",
      "device classes that queued alone allocates devices of: it writes the allocations of their claims itself"},
+    {"provisioning-class", TEXT, AT(provisioning_class), "", 0, 253, NULL, "NAME",
+     "ask the cluster's autoscaler for the nodes that a waiting job lacks, by ProvisioningRequests of this class; "
+     "empty: "
+     "never"},
+    {"provisioning-parameters", TEXT, AT(provisioning_parameters), "", 0, 4096, NULL, "KEY=VALUE,KEY=VALUE",
+     "what those requests tell their class beside"},
     {"pod-groups", CHOICE, AT(pod_groups), "auto", 0, 0, wishes, NULL,
      "give each gang a PodGroup where the cluster has them, so that kube-scheduler holds it together too"},
     {"max-body-bytes", BYTES, AT(max_body_bytes), "4MiB", KIB, 64 * KIB *KIB, NULL, "SIZE",

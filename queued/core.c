@@ -7,6 +7,7 @@
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
 #include "queued/internal.h"
+#include "queued/lifecycle/ask_objects.h"
 #include "queued/log.h"
 #include "store/rows.h"
 #include "store/store.h"
@@ -45,6 +46,22 @@ static int features_of(const struct core *core, struct features *out, struct err
         result = error_wrap(err, "features");
     json_decref(described);
     return result;
+}
+
+static void read_provisioning(struct core *core)
+{
+    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
+
+    free(core->provisioning);
+    core->provisioning = mem_strdup(json_string_value(json_object_get(described, "provisioning")));
+    json_decref(described);
+}
+
+static const char *on_provisioning(void *ctx)
+{
+    const struct core *core = ctx;
+
+    return core->provisioning;
 }
 
 /* ---- the cluster's stream ---- */
@@ -151,6 +168,7 @@ static void on_began(void *ctx)
     struct features features;
     struct error err = {0};
 
+    read_provisioning(core);
     if (features_of(core, &features, &err) < 0) /* the administrator's changes were checked at the start */
         log_warn("cluster.features", LOG_STR("why", err.text));
     if (memcmp(&features, &core->features, sizeof(features)) == 0)
@@ -265,11 +283,14 @@ int core_load(struct core *core, struct error *err)
         .clock = core->options.clock,
         .server = core->server,
         .launch_timeout_ms = core->options.launch_timeout_ms,
+        .provisioning_class = core->options.provisioning_class,
+        .provisioning_parameters = core->provisioning_parameters,
         .ctx = core,
         .assume = on_assume,
         .changed = on_job_changed,
         .other_holder = on_other_holder,
         .recharge = on_drift,
+        .provisioning = on_provisioning,
     };
     struct lifecycle *lifecycle = NULL;
     struct book *book;
@@ -320,6 +341,9 @@ static void set_up(struct core *core)
         core->options.launch_timeout_ms = DEFAULT_LAUNCH_TIMEOUT_MS;
     if (!core->options.reconcile_period_ms)
         core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
+    if (core->options.provisioning_class && !core->options.provisioning_class[0])
+        core->options.provisioning_class = NULL;
+    read_provisioning(core);
     read_bind_classes(core);
     core->outbox = outbox_new(&outbox);
     core->world = world_new(&core->features);
@@ -339,6 +363,15 @@ static int find_server_id(struct core *core, struct error *err)
     return 0;
 }
 
+static int read_parameters(struct core *core, struct error *err)
+{
+    const char *text = core->options.provisioning_parameters;
+
+    if (text && ask_parameters_parse(text, &core->provisioning_parameters, err) < 0)
+        return error_wrap(err, "provisioning-parameters");
+    return 0;
+}
+
 int core_new(const struct core_options *options, struct core **out, struct error *err)
 {
     static const struct cluster_listener callbacks = {
@@ -347,7 +380,8 @@ int core_new(const struct core_options *options, struct core **out, struct error
     struct cluster_listener listener = callbacks;
 
     core->options = *options;
-    if (features_of(core, &core->features, err) < 0 || find_server_id(core, err) < 0) {
+    if (features_of(core, &core->features, err) < 0 || find_server_id(core, err) < 0 ||
+        read_parameters(core, err) < 0) {
         free(core);
         return -1;
     }
@@ -383,6 +417,8 @@ void core_free(struct core *core)
     world_free(core->world);
     free((void *)(uintptr_t)core->bind.names);
     free(core->bind_text);
+    free(core->provisioning);
+    json_decref(core->provisioning_parameters);
     json_decref(core->ours);
     json_decref(core->foreign);
     json_decref(core->others);

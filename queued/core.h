@@ -22,14 +22,16 @@ struct store;
 /* ---- wiring (main, tests) ---- */
 
 struct core_options {
-    struct store *store;      /* borrowed, open and migrated */
-    struct cluster *cluster;  /* borrowed, not started yet */
-    struct clock *clock;      /* borrowed */
-    int release;              /* Kubernetes 1.x of the cluster; 0: as the cluster says */
-    const char *server_id;    /* the value of our label on objects; NULL: that of the store. For golden traces */
-    const char *features;     /* changes to what that release has, as features_change() reads them; NULL: none */
-    const char *bind_classes; /* "NAME,NAME": device classes whose claims queued allocates itself; NULL: none */
-    bool has_no_pod_groups;   /* gangs get no PodGroup even where the cluster has them */
+    struct store *store;            /* borrowed, open and migrated */
+    struct cluster *cluster;        /* borrowed, not started yet */
+    struct clock *clock;            /* borrowed */
+    int release;                    /* Kubernetes 1.x of the cluster; 0: as the cluster says */
+    const char *server_id;          /* the value of our label on objects; NULL: that of the store. For golden traces */
+    const char *features;           /* changes to what that release has, as features_change() reads them; NULL: none */
+    const char *bind_classes;       /* "NAME,NAME": device classes whose claims queued allocates itself; NULL: none */
+    const char *provisioning_class; /* ask an autoscaler for nodes, by ProvisioningRequests of it; NULL, "": never */
+    const char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE" of those; NULL: none */
+    bool has_no_pod_groups;              /* gangs get no PodGroup even where the cluster has them */
     /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg)
      * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);

@@ -43,7 +43,9 @@ struct core {
     struct outbox *outbox;
     char *bind_text; /* what bind_classes point into */
     struct bind_classes bind;
-    struct features features; /* of the cluster, with the administrator's changes */
+    char *provisioning;              /* apiVersion of the cluster's ProvisioningRequests, or NULL */
+    json_t *provisioning_parameters; /* or NULL */
+    struct features features;        /* of the cluster, with the administrator's changes */
     struct world *world;
 
     /* What a restart reads from the store; made anew as a whole by core_load(). */

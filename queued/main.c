@@ -262,6 +262,8 @@ static int open_core(struct process *process, struct error *err)
         .release = (int)config->release,
         .features = config->features,
         .bind_classes = config->bind_classes,
+        .provisioning_class = config->provisioning_class,
+        .provisioning_parameters = config->provisioning_parameters,
         .has_no_pod_groups = config->pod_groups == 0,
         .launch_timeout_ms = config->launch_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,

@@ -12,6 +12,7 @@
 #include "queued/internal.h"
 #include "queued/lifecycle/objects.h"
 #include "queued/log.h"
+#include "queued/nodes.h"
 
 #include "allocator/base/banned.h"
 
@@ -30,6 +31,7 @@ struct planner_round {
     struct plan_resource *resources;
     struct blueprint **blueprints; /* one per pending job: keeps its spec alive */
     uint64_t *versions;            /* of the pending jobs */
+    bool *has_asked;               /* one per queue: a job of it lacks nodes */
     int64_t took_us;
     struct plan plan;
 };
@@ -93,6 +95,7 @@ static struct planner_round *round_new(struct core *core)
     round->resources = resources_now(core->book, round->snapshot);
     round->blueprints = mem_array(struct blueprint *, jobs->n + 1);
     round->versions = mem_array(uint64_t, jobs->n + 1);
+    round->has_asked = arena_array(&round->arena, bool, core->book->n_queues);
     round->input = (struct plan_input){
         .snapshot = round->snapshot,
         .workload = workload_gangs(round->workload),
@@ -219,6 +222,8 @@ static void admit(struct core *core, const struct planner_round *round, const st
         .spec = &job->blueprint->spec,
         .shape = outcome->shape,
         .placement = outcome->placement,
+        .consumes = job_ask_provisioned(job),
+        .consumes_class = core->options.provisioning_class,
         .bind = core->bind,
         .snapshot = round->snapshot,
     };
@@ -249,12 +254,21 @@ static void note_wait(struct core *core, const struct planner_round *round, cons
         core->wants_rest = true;
 }
 
+/* Whether nodes are what it lacks; nobody asks for any unless an administrator wants that. */
+static void note_wish(struct core *core, const struct planner_round *round, const struct plan_outcome *outcome,
+                      struct job *job)
+{
+    if (core->options.provisioning_class)
+        lifecycle_wish_nodes(core->lifecycle, job, nodes_wish(&round->input, round->book, outcome, round->has_asked));
+}
+
 static void apply(struct core *core, const struct planner_round *round, const struct plan_outcome *outcome)
 {
     struct job *job = job_list_find(lifecycle_jobs(core->lifecycle), round->input.pending[outcome->job].id);
 
     if (!job || job->state != JOB_PENDING || job->version != round->versions[outcome->job])
         return;
+    note_wish(core, round, outcome, job);
     if (!outcome->is_admitted)
         note_wait(core, round, outcome, job);
     else if (round->book == core->book && !world_disturbs(core->world, outcome->placement))

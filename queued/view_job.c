@@ -90,14 +90,38 @@ static void add_attempt(json_t *view, const struct job *job)
     json_object_set_new(view, "charges", charges_view(job));
 }
 
+/* What became of asking for nodes. */
+static void add_ask(json_t *view, const struct job *job)
+{
+    struct ask_view ask;
+    json_t *shown;
+
+    if (!job_ask_view(job, &ask))
+        return;
+    shown = json_pack("{s:s, s:s, s:s}", "request", ask.name, "state", ask.state, "detail", ask.detail);
+    set_when(shown, "againAt", ask.again_ms);
+    json_object_set_new(view, "askedForNodes", shown);
+}
+
+/* Why it is where it is; of one that waits also what the autoscaler says. */
+static json_t *reason_view(const struct job *job)
+{
+    struct ask_view ask;
+
+    if (job->state != JOB_PENDING || !job_ask_view(job, &ask))
+        return json_string(job_sentence(job));
+    return json_sprintf("%s; asked for nodes: %s%s%s", job_sentence(job), ask.state, ask.detail[0] ? ": " : "",
+                        ask.detail);
+}
+
 json_t *job_view(const struct core *core, const struct job *job)
 {
     json_t *view =
-        json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:s, s:I}", "id", (json_int_t)job->id, "name",
+        json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:I}", "id", (json_int_t)job->id, "name",
                   job_name(job), "namespace", job_ns(job), "queue", job->queue, "user", job->user, "state",
                   state_name(job->state), "priority", (json_int_t)job_priority(core, job), "attempt",
                   (json_int_t)job->attempt, "submittedAt", when_view(job->submitted_ms), "members", members_view(job),
-                  "reason", job_sentence(job), "retriesLeft", (json_int_t)job->retries_left);
+                  "reason", reason_view(job), "retriesLeft", (json_int_t)job->retries_left);
 
     if (job->ending != JOB_STATE_COUNT)
         json_object_set_new(view, "ending", json_string(state_name(job->ending)));
@@ -107,6 +131,7 @@ json_t *job_view(const struct core *core, const struct job *job)
     set_when(view, "endedAt", job->ended_ms);
     if (job->live)
         add_attempt(view, job);
+    add_ask(view, job);
     return view;
 }
 
@@ -313,6 +338,7 @@ static json_t *job_explanation(struct core *core, const struct job *job)
         json_object_set_new(view, "summary", json_string(job_sentence(job)));
     if (core->is_synced)
         explain_troubles(view, job);
+    add_ask(view, job);
     if (job->wait.is_known) {
         json_object_set_new(view, "position", json_integer((json_int_t)job->wait.position));
         json_object_set_new(view, "never", json_boolean(job->wait.is_never));

@@ -330,7 +330,8 @@ static void changed(struct world *world)
 /* Kinds that the simulation does not read. */
 static bool is_of_no_matter(const char *kind)
 {
-    return strcmp(kind, "ConfigMap") == 0 || strcmp(kind, "Service") == 0 || strcmp(kind, "PodGroup") == 0;
+    return strcmp(kind, "ConfigMap") == 0 || strcmp(kind, "Service") == 0 || strcmp(kind, "PodGroup") == 0 ||
+           strcmp(kind, "ProvisioningRequest") == 0;
 }
 
 /* ---- policies ---- */

@@ -80,6 +80,19 @@ const int64_t *charge_of(const struct plan_input *input, const struct job_spec *
     return charges;
 }
 
+const int64_t *charge_least(const struct plan_input *input, const struct job_shape *shape, struct arena *arena)
+{
+    int64_t *charges = arena_array(arena, int64_t, input->n_resources);
+    struct node_demand demand = {0};
+
+    for (size_t g = 0; g < shape->n_groups; g++)
+        add_group(&demand, &shape->groups[g], shape->groups[g].min_replicas);
+    for (size_t r = 0; r < input->n_resources; r++)
+        if (input->resources[r].kind != RESOURCE_DEVICES)
+            charges[r] = amount_of(&input->resources[r], &demand, input->snapshot, NULL);
+    return charges;
+}
+
 /* An amount of a node's allocatable: a number or a quantity's text. */
 static int64_t node_amount(const json_t *node, const char *name)
 {

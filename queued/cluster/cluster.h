@@ -20,6 +20,7 @@ struct cluster;
 #define LABEL_GROUP   "queue.dra/group"
 #define LABEL_INDEX   "queue.dra/index"
 #define LABEL_SERVER  "queue.dra/server" /* the store that the job is in: what carries another's is not ours */
+#define LABEL_ASK     "queue.dra/ask" /* in place of LABEL_ATTEMPT: which request for nodes of the job it is part of */
 
 enum cluster_change { CLUSTER_PUT, CLUSTER_GONE };
 
@@ -29,9 +30,9 @@ struct cluster_listener {
      * always the same. */
     void (*began)(void *ctx);
     /* An object of a watched kind (Node, Pod, Namespace, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule,
-     * ResourceQuota, PriorityClass, and ConfigMap, Service and PodGroup with our labels) appeared, changed or is gone.
-     * `object` is borrowed, with status; objects with our labels are whole, others may lack what nobody reads. Of an
-     * object that is gone only kind and metadata (namespace, name, uid, labels) are sure. */
+     * ResourceQuota, PriorityClass, and ConfigMap, Service, PodGroup and ProvisioningRequest with our labels) appeared,
+     * changed or is gone. `object` is borrowed, with status; objects with our labels are whole, others may lack what
+     * nobody reads. Of an object that is gone only kind and metadata (namespace, name, uid, labels) are sure. */
     void (*changed)(void *ctx, enum cluster_change change, const json_t *object);
     void (*synced)(void *ctx);                        /* everything that exists has been told */
     void (*lost)(void *ctx, const struct error *err); /* the connection is gone; a new stream begins with `changed` */
@@ -67,6 +68,7 @@ struct cluster_ops {
      *   "version"          "1.37"; absent until a stream began
      *   "features"         changes to what that version has, as features_change() reads them, or absent
      *   "podGroup"         apiVersion in which PodGroup is served, or absent
+     *   "provisioning"     apiVersion in which ProvisioningRequest is served, or absent
      *   "server"           where it is, or absent
      *   "measured"         numbers about the connection, or absent
      *   "makesNamespaces"  true where any namespace can be created in, because the cluster makes it then */

@@ -141,6 +141,10 @@ void lifecycle_call_done(struct lifecycle *lc, const struct call_result *result)
     if (result->err && !(result->kind == CALL_GET && result->err->code == ERR_NOT_FOUND))
         log_warn("cluster.refused", LOG_INT("job", result->target.job), LOG_STR("kind", result->object_kind),
                  LOG_STR("name", result->name), LOG_STR("why", result->err->text));
+    if (result->target.attempt < 0) {
+        ask_call_done(lc, job, result);
+        return;
+    }
     if (!job || !job->live || job->live->number != result->target.attempt) {
         stray_done(lc, result);
         return;

@@ -209,6 +209,8 @@ enum step step_after(struct lifecycle *lc, struct job *job)
         job_wake_at(lc, job, at_ms);
         return STEP_WAIT;
     }
+    if (ask_is_there(job)) /* the end of it is told, and leads back here */
+        return STEP_WAIT;
     store_job_delete(lc->options.store, job->id);
     lc->options.changed(lc->options.ctx, job);
     job_list_drop(&lc->jobs, job);

@@ -3,6 +3,7 @@
 #define QUEUED_LIFECYCLE_INTERNAL_H
 
 #include "queued/clock.h"
+#include "queued/lifecycle/ask.h"
 #include "queued/lifecycle/diagnose.h"
 #include "queued/lifecycle/lifecycle.h"
 
@@ -129,6 +130,22 @@ void assume_object(struct lifecycle *lc, const struct job *job, const struct lau
 /* The assumed claims that depend on this pod, after it changed. */
 void assume_beside(struct lifecycle *lc, const struct job *job, const struct launch_object *pod);
 void assume_attempt(struct lifecycle *lc, const struct job *job); /* all objects of the live attempt */
+
+/* ---- ask.c ---- */
+
+/* Whether nodes can be asked for at all: an administrator wants it, and the cluster has the kind. */
+bool ask_is_on(const struct lifecycle *lc);
+/* One look at what a job asks for; after the look at the job itself. */
+void ask_step(struct lifecycle *lc, struct job *job);
+/* Anything of a request is there, or on its way. */
+bool ask_is_there(const struct job *job);
+/* An object of ours appeared, changed or is gone: true when it is of a request that a job has. */
+bool ask_observe(struct lifecycle *lc, const json_t *object, bool is_gone);
+void ask_stream_lost(struct job *job);
+void ask_stream_synced(struct lifecycle *lc, struct job *job);
+/* The end of a call for a request: target.attempt is the negative of its number. `job` may be NULL. */
+void ask_call_done(struct lifecycle *lc, struct job *job, const struct call_result *result);
+void ask_free(struct ask *ask); /* NULL is fine */
 
 /* ---- reconcile.c ---- */
 

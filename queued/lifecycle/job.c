@@ -32,6 +32,7 @@ void job_free(struct job *job)
         return;
     job_set_wait(job, NULL, false);
     attempt_free(job->live);
+    ask_free(job->ask);
     blueprint_unref(job->blueprint);
     free(job->queue);
     free(job->user);

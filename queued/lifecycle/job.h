@@ -8,10 +8,12 @@
 #include <jansson.h>
 
 #include "queued/admission/plan.h"
+#include "queued/lifecycle/ask.h"
 #include "queued/lifecycle/attempt.h"
 #include "queued/lifecycle/blueprint.h"
 #include "queued/lifecycle/states.h"
 
+struct ask;
 struct lifecycle;
 
 struct job {
@@ -31,6 +33,9 @@ struct job {
     /* Attempts in a row that the API server refused as invalid in the same words; not stored: a restart counts anew. */
     int n_refusals;
     char *refusal;
+
+    struct ask *ask;    /* what nodes are asked for with, or NULL; not stored: the cluster tells it again */
+    enum ask_wish wish; /* of the last planning round */
 
     size_t n_members; /* of the last attempt; 0: none yet, or not known any more */
 

@@ -96,7 +96,8 @@ static enum step look(struct lifecycle *lc, struct job *job)
 void lifecycle_step(struct lifecycle *lc)
 {
     for (size_t i = 0; i < lc->n_dirty; i++) { /* grows while it runs */
-        struct job *job = job_list_find(&lc->jobs, lc->dirty[i]);
+        int64_t id = lc->dirty[i];
+        struct job *job = job_list_find(&lc->jobs, id);
 
         if (!job)
             continue;
@@ -104,6 +105,9 @@ void lifecycle_step(struct lifecycle *lc)
         job->due_ms = INT64_MAX;
         while (look(lc, job) == STEP_MORE)
             continue;
+        job = job_list_find(&lc->jobs, id); /* its time to live may have ended */
+        if (job)
+            ask_step(lc, job);
     }
     lc->n_dirty = 0;
 }
@@ -153,6 +157,7 @@ void lifecycle_stream_lost(struct lifecycle *lc)
     for (size_t i = 0; i < lc->jobs.n; i++) {
         struct attempt *attempt = lc->jobs.items[i]->live;
 
+        ask_stream_lost(lc->jobs.items[i]);
         for (size_t k = 0; attempt && k < attempt->n_objects; k++)
             attempt->objects[k].is_told = false;
     }
@@ -172,6 +177,7 @@ void lifecycle_stream_synced(struct lifecycle *lc)
     for (size_t i = 0; i < lc->jobs.n; i++) {
         struct job *job = lc->jobs.items[i];
 
+        ask_stream_synced(lc, job);
         if (!job->live)
             continue;
         for (size_t k = 0; k < job->live->n_objects; k++)
@@ -232,6 +238,8 @@ void lifecycle_observe(struct lifecycle *lc, const json_t *object, bool is_gone)
     struct job *job;
     struct launch_object *mine = object_of(lc, object, &job);
 
+    if (!mine && ask_observe(lc, object, is_gone))
+        return;
     if (mine) {
         struct diagnosis before = {.sentence = ""};
 

@@ -29,6 +29,8 @@ struct lifecycle_options {
     struct clock *clock;
     const char *server; /* our name on what we make: what carries another is not ours */
     int64_t launch_timeout_ms;
+    const char *provisioning_class;        /* nodes are asked for with it; NULL: they are not. See ask.h */
+    const json_t *provisioning_parameters; /* object of texts, or NULL */
     void *ctx;
     /* The cluster as the simulation must see it has changed for an object of ours: `object` (borrowed) is what counts
      * now, NULL when it is gone. Between a plan and the cluster telling so, that is the planned object. */
@@ -37,6 +39,8 @@ struct lifecycle_options {
     void (*changed)(void *ctx, const struct job *job);
     /* "namespace/name" of another claim that has the device of this result of an allocation too; NULL: none. */
     const char *(*other_holder)(void *ctx, const json_t *result, const char *ns, const char *claim);
+    /* The apiVersion in which the cluster has ProvisioningRequests now; NULL: it has none. */
+    const char *(*provisioning)(void *ctx);
     /* The scheduler decided otherwise than planned: the charges by what it did (resource -> amount), new reference. */
     json_t *(*recharge)(void *ctx, const struct job *job);
 };

@@ -5,6 +5,7 @@
 
 #include "allocator/base/str.h"
 #include "queued/cluster/cluster.h"
+#include "queued/lifecycle/ask_objects.h"
 #include "queued/lifecycle/objects.h"
 
 #include "allocator/base/banned.h"
@@ -56,6 +57,10 @@ static json_t *pod_metadata(const struct member_input *member)
     json_t *labels = json_deep_copy(member->labels), *annotations = json_object();
 
     tell_indexes(member, annotations);
+    if (member->consumes) {
+        json_object_set_new(annotations, ANNOTATION_CONSUME, json_string(member->consumes));
+        json_object_set_new(annotations, ANNOTATION_CLASS, json_string(member->consumes_class));
+    }
     json_object_update_missing(annotations, json_object_get(from, "annotations"));
     json_object_set_new(labels, LABEL_GROUP, json_string(member->group->name));
     json_object_set_new(labels, LABEL_INDEX, json_sprintf("%zu", member->index));

@@ -15,7 +15,9 @@ struct member_input {
     json_t *labels;                      /* of the attempt */
     const char *name, *service, *node;
     const char *pod_group; /* that it joins, or NULL */
-    char **claim_names;    /* per entry of the group's claims: the claim in the cluster */
+    const char *consumes;  /* the ProvisioningRequest whose room it takes, or NULL */
+    const char *consumes_class;
+    char **claim_names; /* per entry of the group's claims: the claim in the cluster */
     int64_t job, attempt;
     size_t index, group_size, rank, world_size; /* group_size: members of the group in this attempt */
 };

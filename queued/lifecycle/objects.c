@@ -247,6 +247,8 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
             .service = base,
             .pod_group = input->pod_group ? base : NULL,
             .node = placement->members[m].node,
+            .consumes = input->consumes,
+            .consumes_class = input->consumes_class,
             .job = input->job,
             .attempt = input->attempt,
             .index = placement->members[m].index,

@@ -41,6 +41,8 @@ struct objects_input {
     size_t shape;
     const struct placement *placement;
     const char *pod_group;           /* apiVersion of PodGroup; NULL: the cluster has none, or none is wanted */
+    const char *consumes;            /* the ProvisioningRequest whose room the members take; NULL: none */
+    const char *consumes_class;      /* its class */
     struct bind_classes bind;        /* claims of these classes are allocated by us: they get ANNOTATION_BIND */
     const struct snapshot *snapshot; /* that the placement was made on */
 };

@@ -24,8 +24,8 @@ enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_UNGATE, CALL_ALLOCATE 
 
 /* Whom a call is for; comes back with its result. */
 struct call_for {
-    int64_t job, attempt; /* 0: nobody's, a stray object */
-    size_t object;        /* index into the attempt's objects */
+    int64_t job, attempt; /* 0: nobody's, a stray object; below: that of a request for nodes, its number negated */
+    size_t object;        /* index into the attempt's objects, or the request's */
 };
 
 struct call_result {

@@ -32,6 +32,9 @@ static const struct {
     {"ResourceClaim/status", "update"},
     {"ResourceClaim/binding", "update"}, /* no subresource that exists: the right to change an allocation */
     {"PodGroup", "create delete get"},
+    {"ProvisioningRequest", "create delete"},
+    {"PodTemplate", "create"}, /* ends with its anchor */
+    {"ResourceClaimTemplate", "create"},
     {"Lease", "create get update"},
     {"ConfigMap/finalizers", "update"}, /* of the anchor, which blocks its own deletion: blockOwnerDeletion */
 };

@@ -117,7 +117,9 @@ static const struct command_case {
        "\"holds 2 devices\",\"nodes\":[\"n1\"]}],\"hints\":[\"when job 1 (train) ends\"],"
        "\"wouldFitWithNodes\":[{\"like\":\"n1\",\"count\":2,\"devices\":[{\"name\":\"H100\",\"count\":8},{\"name\":"
        "\"nic.x\","
-       "\"count\":1}],\"cpu\":\"64\",\"memory\":\"512Gi\"},{\"like\":\"n7\",\"count\":3,\"devices\":[]}]}",
+       "\"count\":1}],\"cpu\":\"64\",\"memory\":\"512Gi\"},{\"like\":\"n7\",\"count\":3,\"devices\":[]}],"
+       "\"askedForNodes\":{\"request\":\"c-3-ask-1\",\"state\":\"failed\",\"detail\":\"no such nodes\",\"againAt\":"
+       "\"2026-01-01T00:01:00.000Z\"}}",
        0}},
      0,
      "Job 3 c: Pending, held up by devices\n"
@@ -137,7 +139,10 @@ static const struct command_case {
      "\n"
      "  Empty nodes more that would make it fit now\n"
      "    - 2 like n1: 8 x H100, 1 x nic.x, 64 cpu, 512Gi of memory\n"
-     "    - 3 like n7\n",
+     "    - 3 like n7\n"
+     "\n"
+     "  Asked for nodes: failed (ProvisioningRequest c-3-ask-1): no such nodes; again at "
+     "2026-01-01T00:01:00.000Z\n",
      "",
      NULL},
     {"actions try all and tell the first failure",

@@ -318,9 +318,10 @@ static json_t *port_describe(struct cluster *port)
     DL_FOREACH (cluster->lists[KIND_NODE], node)
         n_nodes++;
     snprintf(version, sizeof(version), "1.%d", cluster->features.release);
-    return json_pack("{s:s,s:s,s:I,s:b,s:s*}", "kind", "embedded", "version", version, "nodes", n_nodes,
+    return json_pack("{s:s,s:s,s:I,s:b,s:s*,s:s}", "kind", "embedded", "version", version, "nodes", n_nodes,
                      "makesNamespaces", (int)cluster->any_namespace, "podGroup",
-                     cluster->has_pod_groups ? "scheduling.k8s.io/v1beta1" : NULL);
+                     cluster->has_pod_groups ? "scheduling.k8s.io/v1beta1" : NULL, "provisioning",
+                     "autoscaling.x-k8s.io/v1");
 }
 
 static void port_free(struct cluster *port)

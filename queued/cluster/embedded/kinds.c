@@ -430,8 +430,45 @@ static int check_pod_group(struct embedded *cluster, const json_t *group, struct
     return 0;
 }
 
-#define DRA_VERSIONS  " resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1beta1 "
-#define RULE_VERSIONS " resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1alpha3 "
+static int check_pod_template(struct embedded *cluster, const json_t *object, struct error *err)
+{
+    (void)cluster;
+    if (check_pod_spec(field_get(object, "template", "spec", NULL), err) < 0)
+        return error_in(err, "template.spec");
+    return 0;
+}
+
+/* As the CRD demands (kubernetes/autoscaler, apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go). Nobody acts on
+ * these requests here: what an autoscaler would answer is put by command. */
+static int check_provisioning_request(struct embedded *cluster, const json_t *object, struct error *err)
+{
+    const json_t *spec = json_object_get(object, "spec"), *sets = json_object_get(spec, "podSets"), *set;
+    const char *class_name = field_text(spec, "provisioningClassName", NULL);
+    size_t i;
+
+    (void)cluster;
+    if (!class_name || check_subdomain(class_name, "spec.provisioningClassName", err) < 0)
+        return class_name ? -1 : error_field(err, "spec.provisioningClassName", "is required");
+    if (json_array_size(sets) < 1 || json_array_size(sets) > 32)
+        return error_field(err, "spec.podSets", "must be 1 to 32");
+    json_array_foreach (sets, i, set) {
+        const char *name = field_text(set, "podTemplateRef", "name", NULL);
+        char field[64];
+
+        snprintf(field, sizeof(field), "spec.podSets[%zu]", i);
+        if (!name)
+            return error_field(err, field, "podTemplateRef.name is required");
+        if (check_subdomain(name, field, err) < 0)
+            return -1;
+        if (json_integer_value(json_object_get(set, "count")) < 1)
+            return error_field(err, field, "count must be a number from 1");
+    }
+    return 0;
+}
+
+#define PROVISIONING_VERSIONS " autoscaling.x-k8s.io/v1 autoscaling.x-k8s.io/v1beta1 "
+#define DRA_VERSIONS          " resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1beta1 "
+#define RULE_VERSIONS         " resource.k8s.io/v1 resource.k8s.io/v1beta2 resource.k8s.io/v1alpha3 "
 
 const struct kind kinds[KIND_COUNT] = {
     [KIND_NAMESPACE] = {KIND_NAMESPACE, "Namespace", "namespaces", " v1 ", false, true, STREAM_ALWAYS, check_label,
@@ -455,6 +492,11 @@ const struct kind kinds[KIND_COUNT] = {
                       check_service},
     [KIND_POD_GROUP] = {KIND_POD_GROUP, "PodGroup", "podgroups", " scheduling.k8s.io/v1beta1 ", true, false,
                         STREAM_OURS, check_subdomain, check_pod_group},
+    [KIND_POD_TEMPLATE] = {KIND_POD_TEMPLATE, "PodTemplate", "podtemplates", " v1 ", true, false, STREAM_NEVER,
+                           check_subdomain, check_pod_template},
+    [KIND_PROVISIONING_REQUEST] = {KIND_PROVISIONING_REQUEST, "ProvisioningRequest", "provisioningrequests",
+                                   PROVISIONING_VERSIONS, true, false, STREAM_OURS, check_subdomain,
+                                   check_provisioning_request},
     [KIND_CLAIM] = {KIND_CLAIM, "ResourceClaim", "resourceclaims", DRA_VERSIONS, true, true, STREAM_ALWAYS,
                     check_subdomain, check_claim},
     [KIND_POD] = {KIND_POD, "Pod", "pods", " v1 ", true, true, STREAM_ALWAYS, check_subdomain, check_pod},

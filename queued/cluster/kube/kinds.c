@@ -21,6 +21,8 @@ enum {
     KIND_POD_GROUP,
     KIND_LEASE,
     KIND_PROVISIONING_REQUEST,
+    KIND_POD_TEMPLATE,
+    KIND_CLAIM_TEMPLATE,
     KIND_COUNT
 };
 
@@ -44,6 +46,9 @@ static const struct kind kinds[KIND_COUNT] = {
     [KIND_LEASE] = {"Lease", "coordination.k8s.io", {"v1"}, "leases", true, false},
     [KIND_PROVISIONING_REQUEST] =
         {"ProvisioningRequest", "autoscaling.x-k8s.io", {"v1", "v1beta1"}, "provisioningrequests", true, true},
+    [KIND_POD_TEMPLATE] = {"PodTemplate", "", {"v1"}, "podtemplates", true, true},
+    [KIND_CLAIM_TEMPLATE] =
+        {"ResourceClaimTemplate", DRA, {"v1", "v1beta2", "v1beta1"}, "resourceclaimtemplates", true, true},
 };
 
 #define OTHERS "!" LABEL_JOB
@@ -64,6 +69,7 @@ const struct source kube_sources[] = {
     {&kinds[KIND_CONFIG_MAP], LABEL_JOB, NULL, true},
     {&kinds[KIND_SERVICE], LABEL_JOB, NULL, true},
     {&kinds[KIND_POD_GROUP], LABEL_JOB, NULL, true},
+    {&kinds[KIND_PROVISIONING_REQUEST], LABEL_JOB, NULL, true},
 };
 const size_t n_kube_sources = ARRAY_SIZE(kube_sources);
 

@@ -229,10 +229,21 @@ static void add_measured(struct kube *kube, json_t *described)
                                   (json_int_t)sum.failures));
 }
 
+/* The apiVersion in which a kind is served, if it is. */
+static void add_version_of(const struct discovery *found, const char *kind_name, const char *key, json_t *described)
+{
+    const struct kind *kind = kind_find(kind_name);
+    const char *version = kind ? discovery_version_of(found, kind) : NULL;
+    BUF text = {0};
+
+    if (!version)
+        return;
+    buf_addf(&text, "%s/%s", kind->group, version);
+    json_object_set_new(described, key, json_string(buf_str(&text)));
+}
+
 static void add_found(const struct discovery *found, json_t *described)
 {
-    const struct kind *group = kind_find("PodGroup");
-    const char *version = group ? discovery_version_of(found, group) : NULL;
     BUF text = {0};
 
     buf_addf(&text, "1.%d", discovery_minor(found));
@@ -240,11 +251,8 @@ static void add_found(const struct discovery *found, json_t *described)
     json_object_set_new(described, "gitVersion", json_string(discovery_git(found)));
     if (discovery_features(found)[0])
         json_object_set_new(described, "features", json_string(discovery_features(found)));
-    if (version) {
-        buf_clear(&text);
-        buf_addf(&text, "%s/%s", group->group, version);
-        json_object_set_new(described, "podGroup", json_string(buf_str(&text)));
-    }
+    add_version_of(found, "PodGroup", "podGroup", described);
+    add_version_of(found, "ProvisioningRequest", "provisioning", described);
 }
 
 static json_t *kube_describe(struct cluster *port)

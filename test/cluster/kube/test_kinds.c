@@ -46,9 +46,19 @@ static void test_kinds__unknown(void **state)
 /* Everything that the port promises to tell has a source; pods have two that share no pod. */
 static void test_kinds__sources(void **state)
 {
-    static const char *const promised[] = {"Node",          "Pod",           "Namespace",       "DeviceClass",
-                                           "ResourceSlice", "ResourceClaim", "DeviceTaintRule", "ResourceQuota",
-                                           "PriorityClass", "ConfigMap",     "Service",         "PodGroup"};
+    static const char *const promised[] = {"Node",
+                                           "Pod",
+                                           "Namespace",
+                                           "DeviceClass",
+                                           "ResourceSlice",
+                                           "ResourceClaim",
+                                           "DeviceTaintRule",
+                                           "ResourceQuota",
+                                           "PriorityClass",
+                                           "ConfigMap",
+                                           "Service",
+                                           "PodGroup",
+                                           "ProvisioningRequest"};
     size_t n_pods = 0;
 
     (void)state;

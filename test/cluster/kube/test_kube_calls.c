@@ -230,9 +230,9 @@ static void test_kube__tells_what_it_is(void **state)
     start(world);
     described = world->cluster->ops->describe(world->cluster);
     json_object_del(described, "measured");
-    wanted = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "kind", "kubernetes", "server", "https://there:6443",
+    wanted = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "kind", "kubernetes", "server", "https://there:6443",
                        "version", "1.37", "gitVersion", "v1.37.2", "features", "+listAttributes", "podGroup",
-                       "scheduling.k8s.io/v1beta1", "makesNamespaces", 0);
+                       "scheduling.k8s.io/v1beta1", "provisioning", "autoscaling.x-k8s.io/v1", "makesNamespaces", 0);
     assert_true(json_equal(described, wanted));
     json_decref(described);
     json_decref(wanted);
