@@ -181,7 +181,9 @@ static int unknown_key(const char *name, struct error *err)
     const char *close = closest_name(name, key_name_of, NULL, ARRAY_SIZE(keys));
 
     if (strncmp(name, "provreq." PREFIX, strlen("provreq." PREFIX)) == 0)
-        return error_key(err, name, "provisioning requests are not made from jobs");
+        return error_key(
+            err, name,
+            "a job does not say what its provisioning request contains; the server does (provisioning-parameters)");
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return 0;
     return error_key(err, name, "unknown key of Kueue%s%s%s", close ? " (did you mean " : "", close ? close : "",

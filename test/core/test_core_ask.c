@@ -197,18 +197,30 @@ static void test_core_ask__not_for_more_than_the_quota(void **state)
     stage_close(&stage);
 }
 
-static void test_core_ask__not_when_devices_will_be_free(void **state)
+static void test_core_ask__not_for_a_job_that_fits(void **state)
 {
     struct stage stage;
 
     (void)state;
     begin(&stage);
     stage_must_start(&stage, &(struct stage_job){.name = "first", .members = 2, .gpus = 2, .seconds = 30});
-    stage_run(&stage, 1000);
-    check_state(&stage, "first", "Running");
-    assert_int_equal(relay_n_ours(&stage.relay) > 0, 1);
     stage_run(&stage, 60000);
     check_state(&stage, "first", "Succeeded");
+    assert_null(json_object_get(stage.relay.created, "ConfigMap/default/first-1-ask-1"));
+    assert_int_equal(relay_n_ours(&stage.relay), 0);
+    stage_close(&stage);
+}
+
+static void test_core_ask__not_where_the_cluster_lacks_the_kind(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    stage_open_with(&stage, &(struct stage_options){.provisioning_class = CLASS, .has_no_provisioning = true});
+    stage_must_start(&stage, &large);
+    stage_run(&stage, 60000);
+    check_state(&stage, "large", "Pending");
+    check_asked(&stage, "large", NULL, NULL);
     assert_int_equal(relay_n_ours(&stage.relay), 0);
     stage_close(&stage);
 }
@@ -520,7 +532,8 @@ int main(void)
         cmocka_unit_test(test_core_ask__for_a_gang_that_lacks_nodes),
         cmocka_unit_test(test_core_ask__for_one_job_of_a_queue_at_a_time),
         cmocka_unit_test(test_core_ask__not_for_more_than_the_quota),
-        cmocka_unit_test(test_core_ask__not_when_devices_will_be_free),
+        cmocka_unit_test(test_core_ask__not_for_a_job_that_fits),
+        cmocka_unit_test(test_core_ask__not_where_the_cluster_lacks_the_kind),
         cmocka_unit_test(test_core_ask__nodes_that_come_unasked_end_it),
         cmocka_unit_test(test_core_ask__members_take_the_room_that_was_made),
         cmocka_unit_test(test_core_ask__what_failed_is_asked_again_later_and_later),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "allocator/base/rng.h"
+#include "queued/cluster/embedded/embedded.h"
 #include "test/support/stage.h"
 
 #define N_STEPS 40
@@ -110,8 +111,30 @@ static void do_lose_object(struct run *run)
         }
 }
 
-static void (*const steps[])(struct run *run) = {do_submit,  do_submit, do_advance, do_advance,    do_action,
-                                                 do_restart, do_crash,  do_fault,   do_lose_object};
+/* The autoscaler says something of one of the requests, if there are any. */
+static void do_autoscaler(struct run *run)
+{
+    static const char *const types[] = {"Accepted", "Provisioned", "Failed", "BookingExpired"};
+    const char *key, *type = types[below(run, 4)];
+    json_t *object, *command;
+
+    json_object_foreach (run->stage.relay.objects, key, object) {
+        if (strncmp(key, "ProvisioningRequest/", 20) != 0)
+            continue;
+        object = json_deep_copy(object);
+        json_object_set_new(
+            object, "status",
+            json_pack("{s:[{s:s, s:s, s:s}]}", "conditions", "type", type, "status", "True", "message", "so be it"));
+        command = json_pack("{s:o}", "putObject", object);
+        assert_int_equal(embedded_command(run->stage.relay.behind, command, NULL), 0);
+        json_decref(command);
+        stage_settle(&run->stage);
+        return;
+    }
+}
+
+static void (*const steps[])(struct run *run) = {do_submit,  do_submit, do_advance, do_advance,     do_action,
+                                                 do_restart, do_crash,  do_fault,   do_lose_object, do_autoscaler};
 
 /* ---- what must always hold ---- */
 
@@ -191,7 +214,7 @@ static void run_seed(uint64_t seed)
 {
     struct run run = {.rng = {seed}, .seed = seed};
 
-    stage_open(&run.stage, NULL);
+    stage_open_with(&run.stage, &(struct stage_options){.provisioning_class = seed % 2 ? "some.class" : NULL});
     for (int i = 0; i < N_STEPS; i++) {
         steps[below(&run, (int)ARRAY_SIZE(steps))](&run);
         check_one_attempt(&run);

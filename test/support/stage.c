@@ -172,7 +172,8 @@ void stage_open_with(struct stage *stage, const struct stage_options *options)
     struct embedded_options embedded = {.manifests = options->manifests ? options->manifests : path,
                                         .schedule_delay_ms = 50,
                                         .start_delay_ms = 100,
-                                        .has_pod_groups = options->has_pod_groups};
+                                        .has_pod_groups = options->has_pod_groups,
+                                        .has_no_provisioning = options->has_no_provisioning};
     struct cluster *behind;
     struct error err = {0};
     struct stage_answer applied;

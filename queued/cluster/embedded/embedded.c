@@ -318,10 +318,10 @@ static json_t *port_describe(struct cluster *port)
     DL_FOREACH (cluster->lists[KIND_NODE], node)
         n_nodes++;
     snprintf(version, sizeof(version), "1.%d", cluster->features.release);
-    return json_pack("{s:s,s:s,s:I,s:b,s:s*,s:s}", "kind", "embedded", "version", version, "nodes", n_nodes,
+    return json_pack("{s:s,s:s,s:I,s:b,s:s*,s:s*}", "kind", "embedded", "version", version, "nodes", n_nodes,
                      "makesNamespaces", (int)cluster->any_namespace, "podGroup",
                      cluster->has_pod_groups ? "scheduling.k8s.io/v1beta1" : NULL, "provisioning",
-                     "autoscaling.x-k8s.io/v1");
+                     cluster->has_no_provisioning ? NULL : "autoscaling.x-k8s.io/v1");
 }
 
 static void port_free(struct cluster *port)
@@ -394,6 +394,7 @@ int embedded_new(const struct embedded_options *options, struct clock *clock,
     cluster->clock = clock;
     cluster->features = features;
     cluster->has_pod_groups = options->has_pod_groups;
+    cluster->has_no_provisioning = options->has_no_provisioning;
     cluster->schedule_delay_ms = options->schedule_delay_ms ? options->schedule_delay_ms : DEFAULT_SCHEDULE_DELAY;
     cluster->start_delay_ms = options->start_delay_ms ? options->start_delay_ms : DEFAULT_START_DELAY;
     cluster->started_ms = clock_now_ms(clock);

@@ -20,6 +20,7 @@ struct embedded_options {
     int release;               /* Kubernetes 1.x to behave like; 0: default */
     const char *features;      /* changes to what that release has, as features_change() reads them; NULL: none */
     bool has_pod_groups;       /* tell that PodGroups are served, as with the gate GenericWorkload */
+    bool has_no_provisioning;  /* tell that ProvisioningRequests are not served */
     int64_t schedule_delay_ms; /* from ungated to bound; default 50 */
     int64_t start_delay_ms;    /* from bound to running; default 100 */
 };

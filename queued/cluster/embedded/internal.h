@@ -229,6 +229,7 @@ struct embedded {
     void *warn_ctx;
     struct disk *disk; /* NULL: in memory only */
     bool has_pod_groups;
+    bool has_no_provisioning;
     bool any_namespace; /* the manifests list none: all exist */
     bool is_held;       /* scheduling */
     bool is_scheduling_due;
