@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -134,7 +136,9 @@ func (t *T) refusals(since time.Time, r right) []string {
 	t.must(err, "audit log")
 	var refused []string
 	for _, q := range log {
-		if !strings.HasSuffix(q.User.Username, ":lesser") || q.Answer.Code != 403 {
+		// A missing resourceclaims/binding is found by validation, and so is a 422.
+		isRefused := q.Answer.Code == 403 || (q.Answer.Code == 422 && r.resource == "resourceclaims/binding")
+		if !strings.HasSuffix(q.User.Username, ":lesser") || !isRefused {
 			continue
 		}
 		resource := strings.TrimSuffix(q.Object.Resource+"/"+q.Object.Subresource, "/")
@@ -164,7 +168,8 @@ func withoutRight(t *T, r right) {
 	t.plainWorld(2, 2)
 	token, ns, began := t.lesser(r), t.namespace(), time.Now()
 	q := t.queuedAt(t.plane.server)
-	t.must(t.kubeconfigOf(filepath.Join(q.dir, "kubeconfig"), token), "kubeconfig")
+	x := t.proxy()
+	t.must(t.kubeconfigOf(filepath.Join(q.dir, "kubeconfig"), x.url, token), "kubeconfig")
 	q.args = append(q.args, "--launch-timeout", "3s")
 	if strings.HasPrefix(r.resource, "resourceclaims") && (r.verb == "update") {
 		q.args = append(q.args, "--bind-classes", "gpu")
@@ -173,12 +178,21 @@ func withoutRight(t *T, r right) {
 		q.args = []string{"--kubeconfig", filepath.Join(q.dir, "kubeconfig"), "--lease", t.account.ns + "/queued"}
 		_ = t.k.CoordinationV1().Leases(t.account.ns).Delete(t.ctx, "queued", meta.DeleteOptions{})
 	}
-	go t.guard(func() { t.journey(q, ns) })
+	var isOver atomic.Bool
+	arrived := make(chan struct{})
+	go func() {
+		defer close(arrived)
+		t.journey(q, ns, &isOver, func() { t.trouble(x, r, ns) })
+	}()
 	var refused []string
-	for end := time.Now().Add(25 * time.Second); len(refused) == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(12 * time.Second); len(refused) == 0 && time.Now().Before(end); {
 		refused = t.refusals(began, r)
 	}
-	q.proc.kill()
+	isOver.Store(true)
+	if q.proc != nil {
+		q.proc.kill()
+	}
+	<-arrived
 	if len(refused) == 0 {
 		t.errorf("nothing was refused without the right to %s", r.name())
 	} else {
@@ -187,38 +201,61 @@ func withoutRight(t *T, r right) {
 	t.world = "" // what it left is wiped
 }
 
-// journey is the way of a gang through a server that is killed in the middle of its launch; as far as it comes.
-func (t *T) journey(q *server, ns string) {
-	var err error
-	if err = q.launch("--crash-at", "4"); err != nil {
+// journey is the way of gangs through a server that is killed in the middle of a launch: one to its end, others cancelled while their
+// objects are being created; as far as it comes.
+func (t *T) journey(q *server, ns string, isOver *atomic.Bool, trouble func()) {
+	alive := func(flags ...string) bool {
+		return !isOver.Load() && q.launch(flags...) == nil && q.ready(4*time.Second) == nil
+	}
+	defer func() { q.proc.kill() }()
+	if alive("--crash-at", "6") && q.apply(mainQueue) == nil {
+		_, _ = q.submit("", gangText(gangOptions{name: "traveller", ns: ns, members: 2}))
+		select {
+		case <-q.proc.done:
+		case <-time.After(time.Second):
+		}
+	}
+	q.proc.kill()
+	if !alive() || q.apply(mainQueue) != nil {
 		return
 	}
-	for range 2 {
-		if q.ready(4*time.Second) != nil {
-			break
-		}
-		if q.apply(mainQueue) == nil {
-			_, err = q.submit("", gangText(gangOptions{name: "traveller", ns: ns, members: 2}))
-		}
-		<-q.proc.done
-		if q.launch() != nil {
-			return
-		}
-	}
-	if q.ready(4*time.Second) != nil {
-		return
-	}
-	_ = q.apply(mainQueue)
-	_, _ = q.wait(1, "Running", 5*time.Second)
+	_, _ = q.wait(1, "Running", 3*time.Second)
 	_ = q.call("GET", "/v1/jobs/1/logs?member=worker-0", "", nil, nil)
 	_ = q.cancel(1)
-	_, _ = q.wait(1, "ended", 5*time.Second)
+	_, _ = q.wait(1, "ended", 3*time.Second)
+	for i := 0; i < 6 && !isOver.Load(); i++ {
+		jobs, err := q.submit("", gangText(gangOptions{name: fmt.Sprintf("vexed-%d", i), ns: ns, members: 2}))
+		if err != nil {
+			return
+		}
+		_, _ = q.wait(jobs[0].ID, "Running", 2*time.Second)
+		trouble()
+		_, _ = q.wait(jobs[0].ID, "Pending", 2*time.Second)
+		_ = q.cancel(jobs[0].ID)
+		_, _ = q.wait(jobs[0].ID, "ended", 2*time.Second)
+	}
 }
 
-func (t *T) kubeconfigOf(path, token string) error {
+// trouble makes queued need what an ordinary life does not: it must look up what it does not hear of (the answers to its
+// creations and the watches break), or take away one by one what has lost its anchor.
+func (t *T) trouble(x *proxy, r right, ns string) {
+	switch r.verb {
+	case "get":
+		x.set(&fault{Method: "POST", Part: "/" + r.resource, Times: -1, Cut: true}, &fault{Method: "GET", Part: "watch=", Times: -1, Refuse: true})
+		x.cut()
+	case "delete":
+		orphan := meta.DeletePropagationOrphan
+		anchors, err := t.k.CoreV1().ConfigMaps(ns).List(t.ctx, meta.ListOptions{LabelSelector: labelJob})
+		if err == nil && len(anchors.Items) > 0 {
+			_ = t.k.CoreV1().ConfigMaps(ns).Delete(t.ctx, anchors.Items[0].Name, meta.DeleteOptions{PropagationPolicy: &orphan})
+		}
+	}
+}
+
+func (t *T) kubeconfigOf(path, server, token string) error {
 	ca, err := os.ReadFile(t.plane.path("pki", "ca.crt"))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(kubeconfigText(t.plane.server, base64.StdEncoding.EncodeToString(ca), token, t.account.ns)), 0o600)
+	return os.WriteFile(path, []byte(kubeconfigText(server, base64.StdEncoding.EncodeToString(ca), token, t.account.ns)), 0o600)
 }

@@ -145,33 +145,28 @@ func (e *environment) all(group, version, plural string) []object {
 }
 
 // What a world is made of, and what cases leave in it; in the order in which it goes.
-var wiped = []struct{ group, version, plural string }{
-	{"", "v1", "resourcequotas"}, {"batch", "v1", "jobs"}, {"", "v1", "pods"}, {"resource.k8s.io", "v1", "resourceclaims"}, {"resource.k8s.io", "v1", "resourceclaimtemplates"},
-	{"scheduling.k8s.io", "v1beta1", "podgroups"}, {"resource.k8s.io", "v1", "devicetaintrules"}, {"resource.k8s.io", "v1", "resourceslices"}, {"resource.k8s.io", "v1", "deviceclasses"}, {"", "v1", "nodes"},
+var wiped = []struct {
+	group, version, plural string
+	onlyOurs               bool
+}{
+	{"", "v1", "configmaps", true}, {"", "v1", "services", true}, {"", "v1", "resourcequotas", false}, {"batch", "v1", "jobs", false}, {"", "v1", "pods", false},
+	{"resource.k8s.io", "v1", "resourceclaims", false}, {"resource.k8s.io", "v1", "resourceclaimtemplates", false},
+	{"scheduling.k8s.io", "v1beta1", "podgroups", false}, {"resource.k8s.io", "v1", "devicetaintrules", false}, {"resource.k8s.io", "v1alpha3", "devicetaintrules", false},
+	{"resource.k8s.io", "v1", "resourceslices", false}, {"resource.k8s.io", "v1", "deviceclasses", false}, {"", "v1", "nodes", false},
 }
 
 // wipe takes away all nodes, devices, pods and claims, by force.
 func (e *environment) wipe(ctx context.Context) error {
 	zero := int64(0)
-	for _, kind := range []string{"configmaps", "services"} {
-		for _, o := range e.all("", "v1", kind) {
-			if _, ok := o.GetLabels()[labelJob]; ok {
-				e.erase(ctx, "", "v1", kind, &o, &zero)
-			}
-		}
-	}
-	for _, kind := range wiped {
-		for _, o := range e.all(kind.group, kind.version, kind.plural) {
-			e.erase(ctx, kind.group, kind.version, kind.plural, &o, &zero)
-		}
-	}
 	e.agent.dropNodes()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(25 * time.Millisecond) {
 		left := ""
 		for _, kind := range wiped {
 			for _, o := range e.all(kind.group, kind.version, kind.plural) {
-				left = kind.plural + " " + o.GetName()
-				e.erase(ctx, kind.group, kind.version, kind.plural, &o, &zero)
+				if _, isOurs := o.GetLabels()[labelJob]; isOurs || !kind.onlyOurs {
+					left = kind.plural + " " + o.GetName()
+					e.erase(ctx, kind.group, kind.version, kind.plural, &o, &zero)
+				}
 			}
 		}
 		if left == "" {
