@@ -302,6 +302,8 @@ int core_load(struct core *core, struct error *err)
         book_unref(book);
         return -1;
     }
+    if (core->lifecycle) /* what it planned in a turn that failed is not taken */
+        lifecycle_assume_nothing(core->lifecycle);
     book_unref(core->book);
     lifecycle_free(core->lifecycle);
     core->book = book;

@@ -53,8 +53,14 @@ struct cluster_ops {
     /* Delete; what it owns goes too (foreground). Gone already is a success. uid may be NULL: else only that object. */
     void (*remove)(struct cluster *cluster, const char *kind, const char *ns, const char *name, const char *uid,
                    cluster_done *done, void *ctx);
-    /* Remove all scheduling gates of a pod. */
-    void (*ungate)(struct cluster *cluster, const char *ns, const char *pod, cluster_done *done, void *ctx);
+    /* Delete a claim of ours that no pod uses any more, at once: nobody else needs to look at it first. uid as above.
+     */
+    void (*release)(struct cluster *cluster, const char *ns, const char *claim, const char *uid, cluster_done *done,
+                    void *ctx);
+    /* Remove all scheduling gates of a pod. `node` is where it will go, for a scheduler that takes the hint; or NULL.
+     */
+    void (*ungate)(struct cluster *cluster, const char *ns, const char *pod, const char *node, cluster_done *done,
+                   void *ctx);
     /* Write a claim's status.allocation (bind mode): `allocation` as planned, with nodeSelector; the implementation
      * adds the timestamp and the finalizer that kube-scheduler would. ERR_CONFLICT when the claim is allocated
      * otherwise or being deleted; allocated so already is a success. */

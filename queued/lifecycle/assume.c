@@ -69,3 +69,12 @@ void assume_attempt(struct lifecycle *lc, const struct job *job)
     for (size_t i = 0; i < job->live->n_objects; i++)
         assume_object(lc, job, &job->live->objects[i]);
 }
+
+void forget_attempt(struct lifecycle *lc, const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++) {
+        const struct launch_object *object = &attempt->objects[i];
+
+        lc->options.assume(lc->options.ctx, object->kind, object->ns, object->name, NULL);
+    }
+}

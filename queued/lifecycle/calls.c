@@ -88,8 +88,10 @@ static void remove_done(struct lifecycle *lc, struct job *job, struct launch_obj
     }
     if (object == attempt_anchor(job->live) && job->live->remove_ms == 0)
         job->live->remove_ms = lifecycle_now_ms(lc);
+    if (object->failures > 0)
+        look_it_up(lc, result, object); /* the stream should have told its end, and may never have known it */
     else
-        look_it_up(lc, result, object); /* a straggler: the stream may never have known it */
+        ask_again_later(lc, job, object);
 }
 
 static void ungate_done(struct lifecycle *lc, struct job *job, struct launch_object *object,
@@ -118,8 +120,8 @@ static void allocate_done(struct lifecycle *lc, struct job *job, struct launch_o
 
 static void (*const handlers[])(struct lifecycle *lc, struct job *job, struct launch_object *object,
                                 const struct call_result *result) = {
-    [CALL_CREATE] = create_done, [CALL_GET] = get_done,           [CALL_REMOVE] = remove_done,
-    [CALL_UNGATE] = ungate_done, [CALL_ALLOCATE] = allocate_done,
+    [CALL_CREATE] = create_done,  [CALL_GET] = get_done,       [CALL_REMOVE] = remove_done,
+    [CALL_RELEASE] = remove_done, [CALL_UNGATE] = ungate_done, [CALL_ALLOCATE] = allocate_done,
 };
 
 /* Of a call for nobody: a stray is gone, stays, or has just been made by a creation that came too late. */

@@ -1,6 +1,6 @@
-/* Taking an attempt away. The anchor owns everything, so its deletion is one call; then the stream tells of each object
- * that it is gone. What still stands after a while (an object whose creation overtook the deletion) is deleted by
- * itself. Only when nothing is left does the job move on, so that no two attempts of a job ever exist at once. */
+/* Taking an attempt away. The anchor goes first: it owns everything, so that from then on all of it goes, whatever
+ * becomes of us. Then each object is deleted by itself, which is faster, and the stream tells that it is gone. Only
+ * when nothing is left does the job move on, so that no two attempts of a job ever exist at once. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,6 @@
 #include "store/rows.h"
 
 #include "allocator/base/banned.h"
-
-/* How long the cluster gets to take everything along before objects are deleted one by one. Its garbage collector works
- * at 20 requests a second by default: when many gangs end together it alone would keep their devices for minutes. */
-#define STRAGGLER_MS 500
 
 /* Attempts in a row that may be refused as invalid, in the same words. */
 #define MAX_REFUSALS 5
@@ -85,11 +81,28 @@ void job_launch_refused(struct lifecycle *lc, struct job *job, const char *verb,
     job->n_refusals = n;
 }
 
+static bool is_over(const struct launch_object *pod)
+{
+    const char *phase = json_text_at(pod->observed, "status", "phase", NULL);
+
+    return !pod->is_there || (phase && (strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0));
+}
+
+/* No member runs any more: nobody uses the claims. */
+static bool attempt_is_over(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (attempt->objects[i].rank == RANK_POD && !is_over(&attempt->objects[i]))
+            return false;
+    return true;
+}
+
 /* By its uid, lest somebody else's object of the same name is deleted; while that is not known it is looked up first.
  */
 static void remove_object(struct lifecycle *lc, struct job *job, struct launch_object *object)
 {
     struct call_for target = {job->id, job->live->number, (size_t)(object - job->live->objects)};
+    const char *uid = launch_object_uid(object);
 
     if (object->is_asked)
         return;
@@ -98,22 +111,22 @@ static void remove_object(struct lifecycle *lc, struct job *job, struct launch_o
         return;
     }
     object->is_asked = true;
-    if (launch_object_uid(object))
-        outbox_remove(lc->options.outbox, target, object->kind, object->ns, object->name, launch_object_uid(object));
-    else
+    if (!uid)
         outbox_get(lc->options.outbox, target, object->kind, object->ns, object->name);
+    else if (object->rank == RANK_CLAIM)
+        outbox_release(lc->options.outbox, target, object->ns, object->name, uid);
+    else
+        outbox_remove(lc->options.outbox, target, object->kind, object->ns, object->name, uid);
 }
 
-static void remove_stragglers(struct lifecycle *lc, struct job *job)
+/* One by one: the cluster's garbage collector works at 20 requests a second by default. When many gangs end together it
+ * alone would keep their devices for minutes. Claims wait for their pods. */
+static void remove_leaves(struct lifecycle *lc, struct job *job)
 {
-    int64_t at_ms = job->live->remove_ms + STRAGGLER_MS;
+    bool is_over = attempt_is_over(job->live);
 
-    if (lifecycle_now_ms(lc) < at_ms) {
-        job_wake_at(lc, job, at_ms);
-        return;
-    }
     for (size_t i = 0; i < job->live->n_objects; i++)
-        if (job->live->objects[i].is_there)
+        if (job->live->objects[i].is_there && (is_over || job->live->objects[i].rank != RANK_CLAIM))
             remove_object(lc, job, &job->live->objects[i]);
 }
 
@@ -123,15 +136,6 @@ static bool is_gone(const struct attempt *attempt)
         if (attempt->objects[i].is_there || attempt->objects[i].is_asked)
             return false;
     return true;
-}
-
-static void forget_assumptions(struct lifecycle *lc, struct attempt *attempt)
-{
-    for (size_t i = 0; i < attempt->n_objects; i++) {
-        const struct launch_object *object = &attempt->objects[i];
-
-        lc->options.assume(lc->options.ctx, object->kind, object->ns, object->name, NULL);
-    }
 }
 
 static bool waits_for(const struct job *job, int64_t id, size_t *out_at)
@@ -171,7 +175,7 @@ static void finish(struct lifecycle *lc, struct job *job)
 
     store_objects_delete(lc->options.store, job->id, attempt->number);
     store_usage_close(lc->options.store, job->id, attempt->number, lifecycle_now_ms(lc));
-    forget_assumptions(lc, attempt);
+    forget_attempt(lc, attempt);
     job->live = NULL;
     job->ending = JOB_STATE_COUNT;
     if (to == JOB_PENDING)
@@ -192,7 +196,7 @@ enum step step_end(struct lifecycle *lc, struct job *job)
         return STEP_WAIT;
     }
     if (!is_gone(attempt)) {
-        remove_stragglers(lc, job);
+        remove_leaves(lc, job);
         return STEP_WAIT;
     }
     finish(lc, job);

@@ -129,7 +129,8 @@ json_t *assumed_object(const struct job *job, const struct launch_object *object
 void assume_object(struct lifecycle *lc, const struct job *job, const struct launch_object *object);
 /* The assumed claims that depend on this pod, after it changed. */
 void assume_beside(struct lifecycle *lc, const struct job *job, const struct launch_object *pod);
-void assume_attempt(struct lifecycle *lc, const struct job *job); /* all objects of the live attempt */
+void assume_attempt(struct lifecycle *lc, const struct job *job);         /* all objects of the live attempt */
+void forget_attempt(struct lifecycle *lc, const struct attempt *attempt); /* none of them counts any more */
 
 /* ---- ask.c ---- */
 

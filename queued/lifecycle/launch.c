@@ -216,7 +216,7 @@ static void ungate_all(struct lifecycle *lc, struct job *job)
         if (pod->rank != RANK_POD || !has_gates(pod) || !launch_may_ask(lc, job, pod))
             continue;
         pod->is_asked = true;
-        outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name);
+        outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name, json_string_value(pod->planned));
     }
 }
 

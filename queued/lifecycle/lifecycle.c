@@ -54,6 +54,13 @@ size_t lifecycle_n_launch_failures(const struct lifecycle *lc)
     return lc->n_launch_failures;
 }
 
+void lifecycle_assume_nothing(struct lifecycle *lc)
+{
+    for (size_t i = 0; i < lc->jobs.n; i++)
+        if (lc->jobs.items[i]->live)
+            forget_attempt(lc, lc->jobs.items[i]->live);
+}
+
 void lifecycle_assume_all(struct lifecycle *lc)
 {
     for (size_t i = 0; i < lc->jobs.n; i++)

@@ -50,6 +50,9 @@ MUST_CHECK int lifecycle_new(const struct lifecycle_options *options, struct lif
 void lifecycle_free(struct lifecycle *lifecycle);
 
 const struct job_list *lifecycle_jobs(const struct lifecycle *lifecycle);
+/* Tell `assume` that no object of a live attempt counts any more: before another lifecycle takes over, which may know
+ * of fewer attempts than this one. */
+void lifecycle_assume_nothing(struct lifecycle *lifecycle);
 /* Tell `assume` of every planned object: after loading, and when the cluster's stream begins anew. */
 void lifecycle_assume_all(struct lifecycle *lifecycle);
 

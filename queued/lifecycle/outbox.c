@@ -14,7 +14,7 @@ struct call {
     enum call_kind kind;
     struct call_for target;
     json_t *body;
-    char *object_kind, *ns, *name, *uid;
+    char *object_kind, *ns, *name, *uid, *node;
 };
 
 /* A list with a head that is never a call. */
@@ -51,6 +51,7 @@ static void call_free(struct call *call)
     free(call->ns);
     free(call->name);
     free(call->uid);
+    free(call->node);
     free(call);
 }
 
@@ -99,6 +100,7 @@ static void promise(struct outbox *outbox, const struct call *fields)
         .ns = mem_strdup(fields->ns),
         .name = mem_strdup(fields->name),
         .uid = mem_strdup(fields->uid),
+        .node = mem_strdup(fields->node),
     };
     list_append(&outbox->promised, call);
 }
@@ -136,11 +138,24 @@ void outbox_remove(struct outbox *outbox, struct call_for target, const char *ki
                                    .uid = TEXT(uid)});
 }
 
-void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns, const char *pod)
+void outbox_release(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid)
 {
-    promise(outbox,
-            &(struct call){
-                .kind = CALL_UNGATE, .target = target, .object_kind = TEXT("Pod"), .ns = TEXT(ns), .name = TEXT(pod)});
+    promise(outbox, &(struct call){.kind = CALL_RELEASE,
+                                   .target = target,
+                                   .object_kind = TEXT("ResourceClaim"),
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(claim),
+                                   .uid = TEXT(uid)});
+}
+
+void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *node)
+{
+    promise(outbox, &(struct call){.kind = CALL_UNGATE,
+                                   .target = target,
+                                   .object_kind = TEXT("Pod"),
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(pod),
+                                   .node = TEXT(node)});
 }
 
 void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
@@ -186,8 +201,11 @@ static void call_send(struct call *call)
     case CALL_REMOVE:
         cluster->ops->remove(cluster, call->object_kind, call->ns, call->name, call->uid, call_done, call);
         return;
+    case CALL_RELEASE:
+        cluster->ops->release(cluster, call->ns, call->name, call->uid, call_done, call);
+        return;
     case CALL_UNGATE:
-        cluster->ops->ungate(cluster, call->ns, call->name, call_done, call);
+        cluster->ops->ungate(cluster, call->ns, call->name, call->node, call_done, call);
         return;
     case CALL_ALLOCATE:
         cluster->ops->allocate(cluster, call->ns, call->name, call->body, call_done, call);

@@ -28,7 +28,8 @@ static const struct {
     {"Service", "create delete get"},
     {"Pod", "create delete get patch"},
     {"Pod/log", "get"},
-    {"ResourceClaim", "create delete get update"},
+    {"Pod/status", "patch"},
+    {"ResourceClaim", "create delete get patch update"},
     {"ResourceClaim/status", "update"},
     {"ResourceClaim/binding", "update"}, /* no subresource that exists: the right to change an allocation */
     {"PodGroup", "create delete get"},

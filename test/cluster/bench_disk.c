@@ -121,7 +121,7 @@ int main(int argc, char **argv)
         char name[32];
 
         snprintf(name, sizeof(name), "p%zu", i);
-        cluster->ops->ungate(cluster, "default", name, ignore, NULL);
+        cluster->ops->ungate(cluster, "default", name, NULL, ignore, NULL);
     }
     run_to(clock, "ungated: pods", 1000);
     run_to(clock, "scheduled: claims and pods", 1050);

@@ -328,7 +328,7 @@ enum err_code world_ungate(struct world *world, const char *ns, const char *pod)
 {
     struct reply reply = {0};
 
-    world->cluster->ops->ungate(world->cluster, ns, pod, on_reply, &reply);
+    world->cluster->ops->ungate(world->cluster, ns, pod, NULL, on_reply, &reply);
     return finish(world, &reply, NULL, NULL);
 }
 

@@ -6,7 +6,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 
-enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_UNGATE, OP_ALLOCATE };
+enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE };
 
 /* A call on its way, with what it takes to make it later. */
 struct relay_call {
@@ -18,7 +18,7 @@ struct relay_call {
     enum err_code code;
     enum op op;
     json_t *object;
-    char *kind, *ns, *name, *uid;
+    char *kind, *ns, *name, *uid, *node;
 };
 
 /* Something to be told (a change, or the answer of a call), or a call to be made, when its time has come. */
@@ -58,6 +58,7 @@ static void call_free(struct relay_call *call)
     free(call->ns);
     free(call->name);
     free(call->uid);
+    free(call->node);
     free(call);
 }
 
@@ -288,8 +289,11 @@ static void carry_out(struct relay_call *call, cluster_done *done)
     case OP_REMOVE:
         behind->ops->remove(behind, call->kind, call->ns, call->name, call->uid, done, call);
         break;
+    case OP_RELEASE:
+        behind->ops->release(behind, call->ns, call->name, call->uid, done, call);
+        break;
     case OP_UNGATE:
-        behind->ops->ungate(behind, call->ns, call->name, done, call);
+        behind->ops->ungate(behind, call->ns, call->name, call->node, done, call);
         break;
     case OP_ALLOCATE:
         behind->ops->allocate(behind, call->ns, call->name, call->object, done, call);
@@ -307,6 +311,7 @@ static struct relay_call *call_copy(const struct relay_call *fields)
     call->ns = mem_strdup(fields->ns);
     call->name = mem_strdup(fields->name);
     call->uid = mem_strdup(fields->uid);
+    call->node = mem_strdup(fields->node);
     return call;
 }
 
@@ -356,9 +361,18 @@ static void port_remove(struct cluster *port, const char *kind, const char *ns, 
         done, ctx);
 }
 
-static void port_ungate(struct cluster *port, const char *ns, const char *pod, cluster_done *done, void *ctx)
+static void port_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
+                         void *ctx)
 {
-    call_make(of(port), &(struct relay_call){.op = OP_UNGATE, .ns = TEXT(ns), .name = TEXT(pod)}, done, ctx);
+    call_make(of(port), &(struct relay_call){.op = OP_RELEASE, .ns = TEXT(ns), .name = TEXT(claim), .uid = TEXT(uid)},
+              done, ctx);
+}
+
+static void port_ungate(struct cluster *port, const char *ns, const char *pod, const char *node, cluster_done *done,
+                        void *ctx)
+{
+    call_make(of(port), &(struct relay_call){.op = OP_UNGATE, .ns = TEXT(ns), .name = TEXT(pod), .node = TEXT(node)},
+              done, ctx);
 }
 
 static void port_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
@@ -395,6 +409,7 @@ static const struct cluster_ops ops = {
     .create = port_create,
     .get = port_get,
     .remove = port_remove,
+    .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,
     .logs = port_logs,

@@ -271,7 +271,14 @@ static void port_remove(struct cluster *port, const char *kind, const char *ns, 
     request_end(cluster, &request, rc, &err, NULL, done, ctx);
 }
 
-static void port_ungate(struct cluster *port, const char *ns, const char *pod, cluster_done *done, void *ctx)
+static void port_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
+                         void *ctx)
+{
+    port_remove(port, "ResourceClaim", ns, claim, uid, done, ctx); /* our controllers have no rate limit */
+}
+
+static void port_ungate(struct cluster *port, const char *ns, const char *pod, const char *node, cluster_done *done,
+                        void *ctx)
 {
     struct embedded *cluster = of(port);
     struct request request = request_begin(cluster, "ungate", "Pod");
@@ -279,6 +286,7 @@ static void port_ungate(struct cluster *port, const char *ns, const char *pod, c
     struct error err = {0};
     int rc = request.is_applied ? api_ungate(cluster, ns, pod, &entry, &err) : 0;
 
+    (void)node; /* our scheduler needs no hint */
     request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
 }
 
@@ -349,6 +357,7 @@ static const struct cluster_ops ops = {
     .create = port_create,
     .get = port_get,
     .remove = port_remove,
+    .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,
     .logs = port_logs,

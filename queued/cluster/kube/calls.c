@@ -15,7 +15,9 @@
 
 #include "allocator/base/banned.h"
 
-#define FINALIZER "resource.kubernetes.io/delete-protection"
+#define FINALIZER       "resource.kubernetes.io/delete-protection"
+#define MERGE_PATCH     "application/merge-patch+json"
+#define STRATEGIC_PATCH "application/strategic-merge-patch+json"
 
 enum {
     TIMEOUT_MS = 30000,
@@ -27,7 +29,7 @@ enum {
     LOG_BYTES_MAX = 4 << 20,
 };
 
-enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_UNGATE, VERB_ALLOCATE, VERB_LOGS };
+enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_RELEASE, VERB_UNGATE, VERB_ALLOCATE, VERB_LOGS };
 
 struct call {
     struct kube *kube;
@@ -43,7 +45,8 @@ struct call {
     int tries;                 /* of this request */
     int rounds;                /* of VERB_ALLOCATE: begun from reading */
     int step;                  /* of a row of requests */
-    bool is_uid_given;         /* VERB_REMOVE */
+    char *uid;                 /* VERB_REMOVE, VERB_RELEASE: of what is meant, or NULL */
+    const char *policy;        /* VERB_REMOVE, VERB_RELEASE: what becomes of what it owns */
     char *target;              /* path of the object that a row of requests is about */
     json_t *allocation;        /* VERB_ALLOCATE: what is to be written */
     size_t tail_lines;         /* VERB_LOGS */
@@ -53,6 +56,8 @@ struct call {
 /* Steps of the rows. */
 enum { ALLOCATE_READ, ALLOCATE_HOLD, ALLOCATE_WRITE };
 enum { LOGS_POD, LOGS_TEXT };
+enum { UNGATE_OPEN, UNGATE_NOMINATE };
+enum { RELEASE_DELETE, RELEASE_HOLD };
 
 static void send(struct call *call);
 
@@ -70,6 +75,7 @@ static void call_free(struct call *call)
     free(call->path);
     free(call->body);
     free(call->target);
+    free(call->uid);
     free(call);
 }
 
@@ -194,10 +200,46 @@ static void on_object(struct call *call, const json_t *object)
     finish(call, NULL, object);
 }
 
+/* ---- removing ---- */
+
+static void delete (struct call *call)
+{
+    json_t *options =
+        json_pack("{s:s, s:s, s:s}", "kind", "DeleteOptions", "apiVersion", "v1", "propagationPolicy", call->policy);
+
+    if (call->uid)
+        json_object_set_new(options, "preconditions", json_pack("{s:s}", "uid", call->uid));
+    call->step = RELEASE_DELETE;
+    request(call, "DELETE", mem_strdup(call->target), NULL, json_dumps(options, JSON_COMPACT));
+    json_decref(options);
+}
+
 static void on_removed(struct call *call, const json_t *object)
 {
     (void)object;
     finish(call, NULL, NULL);
+}
+
+/* Take the finalizer off that keeps a claim until the controller has seen that nobody uses it: it needs two requests of
+ * its 20 a second for that, and until then the devices of every gang that ended are taken. */
+static void let_go(struct call *call)
+{
+    json_t *metadata = json_pack("{s:[s]}", "$deleteFromPrimitiveList/finalizers", FINALIZER);
+    json_t *patch = json_pack("{s:o}", "metadata", metadata);
+
+    if (call->uid)
+        json_object_set_new(metadata, "uid", json_string(call->uid));
+    call->step = RELEASE_HOLD;
+    request(call, "PATCH", mem_strdup(call->target), STRATEGIC_PATCH, json_dumps(patch, JSON_COMPACT));
+    json_decref(patch);
+}
+
+static void on_released(struct call *call, const json_t *object)
+{
+    if (call->step == RELEASE_HOLD)
+        delete (call);
+    else
+        on_removed(call, object);
 }
 
 /* ---- bind mode ---- */
@@ -312,6 +354,35 @@ static void on_claim(struct call *call, const json_t *claim)
         allocate_go_on(call, claim); /* read, or held: both give the claim as it is now */
 }
 
+/* ---- starting a pod ---- */
+
+static void open_gates(struct call *call)
+{
+    call->step = UNGATE_OPEN;
+    request(call, "PATCH", mem_strdup(call->target), MERGE_PATCH, mem_strdup("{\"spec\":{\"schedulingGates\":null}}"));
+}
+
+/* Where it will go (KEP-5278): kube-scheduler looks at that node first, and would otherwise spend a request of its rate
+ * on writing the same there. A hint: without the right to give it the pod starts all the same. */
+static void nominate(struct call *call, const char *node)
+{
+    json_t *patch = json_pack("{s:{s:s}}", "status", "nominatedNodeName", node);
+    BUF path = {0};
+
+    buf_addf(&path, "%s/status", call->target);
+    call->step = UNGATE_NOMINATE;
+    request(call, "PATCH", buf_take(&path), MERGE_PATCH, json_dumps(patch, JSON_COMPACT));
+    json_decref(patch);
+}
+
+static void on_pod_patched(struct call *call, const json_t *pod)
+{
+    if (call->step == UNGATE_NOMINATE)
+        open_gates(call);
+    else
+        finish(call, NULL, pod);
+}
+
 /* ---- logs ---- */
 
 /* The container that kubectl would take. */
@@ -360,9 +431,13 @@ static const struct {
     const char *goal;
     void (*succeeded)(struct call *call, const json_t *object);
 } verbs[] = {
-    [VERB_CREATE] = {"create", on_object},    [VERB_GET] = {"get", on_object},
-    [VERB_REMOVE] = {"delete", on_removed},   [VERB_UNGATE] = {"ungate", on_object},
-    [VERB_ALLOCATE] = {"allocate", on_claim}, [VERB_LOGS] = {"logs", on_pod},
+    [VERB_CREATE] = {"create", on_object},
+    [VERB_GET] = {"get", on_object},
+    [VERB_REMOVE] = {"delete", on_removed},
+    [VERB_RELEASE] = {"release", on_released},
+    [VERB_UNGATE] = {"ungate", on_pod_patched},
+    [VERB_ALLOCATE] = {"allocate", on_claim},
+    [VERB_LOGS] = {"logs", on_pod},
 };
 
 /* Wait and try again, if that is to be. */
@@ -385,15 +460,33 @@ static bool tries_again(struct call *call, const struct http_answer *answer, con
  * (b)": an API server has both sentences, and the same code for other conflicts. */
 static bool is_of_another_uid(const struct call *call, const struct http_answer *answer)
 {
-    return call->is_uid_given && answer->status == 409 &&
+    return call->uid && answer->status == 409 &&
            (strstr(answer->body, "UID in precondition") || strstr(answer->body, "UID in the precondition"));
+}
+
+static bool is_removal(const struct call *call)
+{
+    return call->verb == VERB_REMOVE || call->verb == VERB_RELEASE;
+}
+
+/* A hint or a short cut that the server does not let us take: 4xx, but for "later". */
+static bool may_do_without(const struct call *call, const struct http_answer *answer)
+{
+    return ((call->verb == VERB_UNGATE && call->step == UNGATE_NOMINATE) ||
+            (call->verb == VERB_RELEASE && call->step == RELEASE_HOLD)) &&
+           answer->status >= 400 && answer->status < 500 && answer->status != 429;
 }
 
 /* Refusals that are what was wanted, or begin a row anew. */
 static bool is_excused(struct call *call, const struct http_answer *answer)
 {
-    if (call->verb == VERB_REMOVE && (answer->status == 404 || is_of_another_uid(call, answer))) {
+    if (is_removal(call) && (answer->status == 404 || is_of_another_uid(call, answer))) {
         finish(call, NULL, NULL); /* it is gone; what has its name now is another */
+        return true;
+    }
+    if (may_do_without(call, answer)) {
+        call->kube->may_not_nominate |= call->verb == VERB_UNGATE && answer->status == 403;
+        (call->verb == VERB_UNGATE ? open_gates : delete)(call);
         return true;
     }
     if (call->verb == VERB_ALLOCATE && answer->status == 409 && call->rounds < ROUNDS_MAX) {
@@ -479,6 +572,17 @@ static json_t *in_served_version(const struct kube *kube, const json_t *object)
     return convert_resource(object, discovery_version_of(kube->found, kind));
 }
 
+/* A claim that has the finalizer already: kube-scheduler would put it on in an update of its own, and by default it may
+ * send 50 requests a second for all the pods of a cluster. Takes the claim over. */
+static json_t *held(json_t *claim)
+{
+    json_t *copy = json_deep_copy(claim);
+
+    json_decref(claim);
+    add_finalizer(copy);
+    return copy;
+}
+
 void kube_create(struct cluster *port, const json_t *object, cluster_done *done, void *ctx)
 {
     struct call *call = call_new(port, VERB_CREATE, done, ctx);
@@ -489,6 +593,8 @@ void kube_create(struct cluster *port, const json_t *object, cluster_done *done,
     if (set_target(call, kind, ns, NULL) < 0)
         return;
     body = in_served_version(call->kube, object);
+    if (strcmp(kind, "ResourceClaim") == 0)
+        body = held(body);
     request(call, "POST", mem_strdup(call->target), NULL, json_dumps(body, JSON_COMPACT));
     json_decref(body);
 }
@@ -512,26 +618,34 @@ void kube_remove(struct cluster *port, const char *kind, const char *ns, const c
                  cluster_done *done, void *ctx)
 {
     struct call *call = call_new(port, VERB_REMOVE, done, ctx);
-    json_t *options;
 
-    if (set_target(call, kind, ns, name) < 0)
-        return;
-    call->is_uid_given = uid != NULL;
-    options =
-        json_pack("{s:s, s:s, s:s}", "kind", "DeleteOptions", "apiVersion", "v1", "propagationPolicy", policy_of(kind));
-    if (uid)
-        json_object_set_new(options, "preconditions", json_pack("{s:s}", "uid", uid));
-    request(call, "DELETE", mem_strdup(call->target), NULL, json_dumps(options, JSON_COMPACT));
-    json_decref(options);
+    call->uid = mem_strdup(uid);
+    call->policy = policy_of(kind);
+    if (set_target(call, kind, ns, name) == 0)
+        delete (call);
 }
 
-void kube_ungate(struct cluster *port, const char *ns, const char *pod, cluster_done *done, void *ctx)
+void kube_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
+                  void *ctx)
+{
+    struct call *call = call_new(port, VERB_RELEASE, done, ctx);
+
+    call->uid = mem_strdup(uid);
+    call->policy = policy_of("ResourceClaim");
+    if (set_target(call, "ResourceClaim", ns, claim) == 0)
+        let_go(call);
+}
+
+void kube_ungate(struct cluster *port, const char *ns, const char *pod, const char *node, cluster_done *done, void *ctx)
 {
     struct call *call = call_new(port, VERB_UNGATE, done, ctx);
 
-    if (set_target(call, "Pod", ns, pod) == 0)
-        request(call, "PATCH", mem_strdup(call->target), "application/merge-patch+json",
-                mem_strdup("{\"spec\":{\"schedulingGates\":null}}"));
+    if (set_target(call, "Pod", ns, pod) < 0)
+        return;
+    if (node && !call->kube->may_not_nominate)
+        nominate(call, node);
+    else
+        open_gates(call);
 }
 
 void kube_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,

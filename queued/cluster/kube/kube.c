@@ -174,6 +174,7 @@ static void on_found(void *ctx, const struct error *err, struct discovery *found
     }
     discovery_free(kube->found);
     kube->found = found;
+    kube->may_not_nominate = false;
     log_info("cluster.found", LOG_STR("version", discovery_git(found)), LOG_STR("features", discovery_features(found)));
     if (kube->listener->began)
         kube->listener->began(kube->listener->ctx);
@@ -285,6 +286,7 @@ static const struct cluster_ops ops = {
     .create = kube_create,
     .get = kube_get,
     .remove = kube_remove,
+    .release = kube_release,
     .ungate = kube_ungate,
     .allocate = kube_allocate,
     .logs = kube_logs,

@@ -33,7 +33,8 @@ struct kube {
     struct error lost;            /* what the listener was told last; code ERR_NONE while the stream runs */
     struct reflector_counts past; /* of streams that are no more */
 
-    struct call *calls; /* on their way */
+    struct call *calls;    /* on their way */
+    bool may_not_nominate; /* the server said so since this stream began: see nominate() */
 };
 
 static inline struct kube *kube_of(struct cluster *port)
@@ -51,7 +52,10 @@ void kube_create(struct cluster *port, const json_t *object, cluster_done *done,
 void kube_get(struct cluster *port, const char *kind, const char *ns, const char *name, cluster_done *done, void *ctx);
 void kube_remove(struct cluster *port, const char *kind, const char *ns, const char *name, const char *uid,
                  cluster_done *done, void *ctx);
-void kube_ungate(struct cluster *port, const char *ns, const char *pod, cluster_done *done, void *ctx);
+void kube_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
+                  void *ctx);
+void kube_ungate(struct cluster *port, const char *ns, const char *pod, const char *node, cluster_done *done,
+                 void *ctx);
 void kube_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
                    cluster_done *done, void *ctx);
 void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx);

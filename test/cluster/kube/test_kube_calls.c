@@ -51,7 +51,9 @@ static void serve(void *ctx, const struct stub_request *request, struct stub_rep
 
     json_array_append_new(world->bodies, request->body ? json_loads(request->body, 0, NULL) : json_null());
     if (strcmp(request->method, "PATCH") == 0)
-        assert_string_equal(request->content_type, "application/merge-patch+json");
+        assert_string_equal(request->content_type, strstr(request->path, "/resourceclaims/")
+                                                       ? "application/strategic-merge-patch+json"
+                                                       : "application/merge-patch+json");
     stub_reply(out, reply->status, reply->body ? reply->body : "");
     out->retry_after_ms = reply->retry_after_ms ? reply->retry_after_ms : -1;
     out->code = reply->is_lost ? ERR_TIMEOUT : ERR_UNAVAILABLE;
@@ -154,6 +156,7 @@ static void on_done(void *ctx, const struct error *err, const json_t *object)
     world->n_done++;
     world->code = err ? err->code : ERR_NONE;
     snprintf(world->text, sizeof(world->text), "%s", err ? err->text : "");
+    json_decref(world->object);
     world->object = object ? json_deep_copy(object) : NULL;
 }
 
@@ -260,7 +263,19 @@ static void test_kube__tells_what_it_is(void **state)
     "{\"kind\":\"ResourceClaim\",\"metadata\":{\"name\":\"c\"},\"status\":{\"allocation\":" ALLOCATION(device) "}}"
 #define CLAIM_PATH "/apis/resource.k8s.io/v1/namespaces/a/resourceclaims/c"
 
-enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_REMOVE_UID, OP_UNGATE, OP_LOGS, OP_ALLOCATE, OP_GET_UNKNOWN };
+enum op {
+    OP_CREATE,
+    OP_GET,
+    OP_REMOVE,
+    OP_REMOVE_UID,
+    OP_RELEASE,
+    OP_UNGATE,
+    OP_UNGATE_TO,
+    OP_CREATE_CLAIM,
+    OP_LOGS,
+    OP_ALLOCATE,
+    OP_GET_UNKNOWN
+};
 
 static void call(struct world *world, enum op op)
 {
@@ -286,8 +301,22 @@ static void call(struct world *world, enum op op)
     case OP_REMOVE_UID:
         ops->remove(world->cluster, "ConfigMap", "a", "c", "u-1", on_done, world);
         return;
+    case OP_CREATE_CLAIM:
+        object = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{}}", "apiVersion", "resource.k8s.io/v1", "kind",
+                           "ResourceClaim", "metadata", "namespace", "a", "name", "c", "spec");
+        ops->create(world->cluster, object, on_done, world);
+        assert_null(
+            json_object_get(json_object_get(object, "metadata"), "finalizers")); /* the caller's stays as it is */
+        json_decref(object);
+        return;
+    case OP_RELEASE:
+        ops->release(world->cluster, "a", "c", "u-1", on_done, world);
+        return;
+    case OP_UNGATE_TO:
+        ops->ungate(world->cluster, "a", "p", "n1", on_done, world);
+        return;
     case OP_UNGATE:
-        ops->ungate(world->cluster, "a", "p", on_done, world);
+        ops->ungate(world->cluster, "a", "p", NULL, on_done, world);
         return;
     case OP_LOGS:
         ops->logs(world->cluster, "a", "p", 50, on_done, world);
@@ -308,6 +337,9 @@ static void call(struct world *world, enum op op)
 #define READ   "GET " CLAIM_PATH "\n"
 #define HOLD   "PUT " CLAIM_PATH "\n"
 #define WRITE  "PUT " CLAIM_PATH "/status\n"
+#define HINT   "PATCH /api/v1/namespaces/a/pods/p/status\n"
+#define LET_GO "PATCH " CLAIM_PATH "\n"
+#define ERASE  "DELETE " CLAIM_PATH "\n"
 
 static const struct call_case {
     const char *name;
@@ -395,6 +427,50 @@ static const struct call_case {
      ERR_DENIED,
      "cannot delete"},
     {"ungate: open", OP_UNGATE, {{200, POD, 0, 0}}, PATCH, ERR_NONE, NULL},
+    {"ungate: to a node", OP_UNGATE_TO, {{200, POD, 0, 0}, {200, POD, 0, 0}}, HINT PATCH, ERR_NONE, NULL},
+    {"ungate: to a node, without the right to say so",
+     OP_UNGATE_TO,
+     {{403, STATUS(403, "Forbidden", "pods/status"), 0, 0}, {200, POD, 0, 0}},
+     HINT PATCH,
+     ERR_NONE,
+     NULL},
+    {"ungate: to a node, too busy at first",
+     OP_UNGATE_TO,
+     {{429, STATUS(429, "TooManyRequests", "busy"), 0, 0}, {200, POD, 0, 0}, {200, POD, 0, 0}},
+     HINT HINT PATCH,
+     ERR_NONE,
+     NULL},
+    {"ungate: to a node, gone",
+     OP_UNGATE_TO,
+     {{404, STATUS(404, "NotFound", "no"), 0, 0}, {404, STATUS(404, "NotFound", "no"), 0, 0}},
+     HINT PATCH,
+     ERR_NOT_FOUND,
+     NULL},
+    {"release: let go, then deleted",
+     OP_RELEASE,
+     {{200, FREE_CLAIM, 0, 0}, {200, "{}", 0, 0}},
+     LET_GO ERASE,
+     ERR_NONE,
+     NULL},
+    {"release: without the right to let go",
+     OP_RELEASE,
+     {{403, STATUS(403, "Forbidden", "patch"), 0, 0}, {200, "{}", 0, 0}},
+     LET_GO ERASE,
+     ERR_NONE,
+     NULL},
+    {"release: gone already", OP_RELEASE, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, LET_GO, ERR_NONE, NULL},
+    {"release: the name is another's now",
+     OP_RELEASE,
+     {{409, STATUS(409, "Conflict", "Precondition failed: UID in precondition: u-1, UID in object meta: u-2"), 0, 0}},
+     LET_GO,
+     ERR_NONE,
+     NULL},
+    {"release: not allowed at all",
+     OP_RELEASE,
+     {{403, STATUS(403, "Forbidden", "patch"), 0, 0}, {403, STATUS(403, "Forbidden", "cannot delete"), 0, 0}},
+     LET_GO ERASE,
+     ERR_DENIED,
+     "cannot delete"},
     {"ungate: gone", OP_UNGATE, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, PATCH, ERR_NOT_FOUND, NULL},
     {"logs: the first container",
      OP_LOGS,
@@ -478,6 +554,58 @@ static void test_kube__call(void **state)
 static json_t *sent(struct world *world, size_t i)
 {
     return json_array_get(world->bodies, i);
+}
+
+static bool has_finalizer(const json_t *claim)
+{
+    const json_t *finalizers = json_object_get(json_object_get(claim, "metadata"), "finalizers");
+    const char *first = json_string_value(json_array_get(finalizers, 0));
+
+    return json_array_size(finalizers) == 1 && strcmp(first, "resource.kubernetes.io/delete-protection") == 0;
+}
+
+static void test_kube__a_claim_is_born_with_the_schedulers_finalizer(void **state)
+{
+    static const struct reply replies[2] = {{201, "{}", 0, false}};
+    struct world *world = *state;
+
+    world->replies = replies;
+    start(world);
+    call(world, OP_CREATE_CLAIM);
+    run(world, 100);
+    assert_true(has_finalizer(sent(world, 0)));
+}
+
+static void test_kube__a_release_takes_off_that_finalizer_alone(void **state)
+{
+    static const struct reply replies[3] = {{200, FREE_CLAIM, 0, false}, {200, "{}", 0, false}};
+    struct world *world = *state;
+    json_t *wanted = json_pack("{s:{s:[s], s:s}}", "metadata", "$deleteFromPrimitiveList/finalizers",
+                               "resource.kubernetes.io/delete-protection", "uid", "u-1");
+
+    world->replies = replies;
+    start(world);
+    call(world, OP_RELEASE);
+    run(world, 100);
+    assert_true(json_equal(sent(world, 0), wanted));
+    assert_string_equal(json_string_value(json_object_get(json_object_get(sent(world, 1), "preconditions"), "uid")),
+                        "u-1");
+    json_decref(wanted);
+}
+
+static void test_kube__a_hint_that_was_refused_is_not_given_again(void **state)
+{
+    static const struct reply replies[4] = {
+        {403, STATUS(403, "Forbidden", "pods/status"), 0, false}, {200, POD, 0, false}, {200, POD, 0, false}};
+    struct world *world = *state;
+
+    world->replies = replies;
+    start(world);
+    call(world, OP_UNGATE_TO);
+    run(world, 100);
+    call(world, OP_UNGATE_TO);
+    run(world, 100);
+    assert_string_equal(buf_str(&world->server.log), HINT PATCH PATCH);
 }
 
 static void test_kube__deletion_is_whole_and_of_that_object(void **state)
@@ -644,6 +772,9 @@ int main(void)
         FACT(a_server_that_is_away_is_told_once_and_asked_rarely),
         FACT(without_devices_there_is_nothing_to_do),
         FACT(tells_what_it_is),
+        FACT(a_claim_is_born_with_the_schedulers_finalizer),
+        FACT(a_release_takes_off_that_finalizer_alone),
+        FACT(a_hint_that_was_refused_is_not_given_again),
         FACT(deletion_is_whole_and_of_that_object),
         FACT(ungating_removes_all_gates),
         FACT(allocation_has_what_kube_scheduler_demands),
