@@ -30,12 +30,23 @@ struct outbox {
     bool is_dead;
 };
 
-static void list_append(struct call_list *list, struct call *call)
+/* Behind `before`, or first when that is NULL. */
+static void list_insert(struct call_list *list, struct call *before, struct call *call)
 {
-    call->prev = list->last;
-    call->next = NULL;
-    *(list->last ? &list->last->next : &list->first) = call;
-    list->last = call;
+    call->prev = before;
+    call->next = before ? before->next : list->first;
+    *(before ? &before->next : &list->first) = call;
+    *(call->next ? &call->next->prev : &list->last) = call;
+}
+
+/* Jobs in the order of their ids, the calls of each in the order in which they were promised. */
+static void list_insert_by_job(struct call_list *list, struct call *call)
+{
+    struct call *before = list->last;
+
+    while (before && before->target.job > call->target.job)
+        before = before->prev;
+    list_insert(list, before, call);
 }
 
 static void list_drop(struct call_list *list, struct call *call)
@@ -102,7 +113,7 @@ static void promise(struct outbox *outbox, const struct call *fields)
         .uid = mem_strdup(fields->uid),
         .node = mem_strdup(fields->node),
     };
-    list_append(&outbox->promised, call);
+    list_insert_by_job(&outbox->promised, call);
 }
 
 /* The fields of a description are read only, but struct call owns its text: hence the casts away from const. */
@@ -245,7 +256,7 @@ void outbox_perform(struct outbox *outbox)
         if (!outbox_effect(outbox))
             return;
         list_drop(&outbox->promised, call);
-        list_append(&outbox->in_flight, call);
+        list_insert(&outbox->in_flight, NULL, call);
         outbox->n_in_flight++;
         call_send(call);
     }

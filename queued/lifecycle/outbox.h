@@ -61,7 +61,8 @@ void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns
 void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
                      json_t *allocation);
 
-/* Keep the promises, in their order, as many as may be in flight. */
+/* Keep the promises, as many as may be in flight: those of older jobs first, those of one job in their order. So the
+ * first of many gangs can start while the others are still being created. */
 void outbox_perform(struct outbox *outbox);
 /* The turn failed: forget what was promised and not performed. */
 void outbox_discard(struct outbox *outbox);
