@@ -91,6 +91,7 @@ type gangOptions struct {
 	extra    string            // further lines of spec, indented by two
 	notes    map[string]string // annotations of the pods
 	pod      string            // further lines of the pods' spec, indented by ten
+	grace    int               // seconds that a pod has to end; with 0 it is gone at once, also from a node that is silent
 }
 
 func gangText(o gangOptions) string {
@@ -111,7 +112,7 @@ spec:
       template:
         metadata: {annotations: {%s}}
         spec:
-          terminationGracePeriodSeconds: 0
+          terminationGracePeriodSeconds: %d
 %s          containers:
             - name: main
               image: registry.example/trainer:1
@@ -120,7 +121,7 @@ spec:
   claimTemplates:
     - name: devices
       spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: %s, count: %d}}]}}
-`, o.name, o.ns, o.extra, o.members, quoted(o.notes), o.pod, o.class, o.devices)
+`, o.name, o.ns, o.extra, o.members, quoted(o.notes), o.grace, o.pod, o.class, o.devices)
 }
 
 // gang submits one.
