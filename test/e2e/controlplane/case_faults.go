@@ -120,7 +120,7 @@ func faultRestartLaunch(t *T) {
 	x.set(&fault{Method: "POST", Part: "/pods", Times: -1, Delay: 50 * time.Millisecond, Happens: func(*http.Request) { reached <- struct{}{} }})
 	j := q.gang(t, gangOptions{name: "shaken", ns: ns, members: 8})
 	<-reached
-	t.must(t.plane.restart("apiserver", true, time.Second), "restart the API server")
+	t.must(t.restart("apiserver", true, time.Second), "restart the API server")
 	x.set()
 	q.runs(t, j.ID, 60*time.Second)
 	t.toTheEnd(q, j.ID)
@@ -130,7 +130,7 @@ func faultRestartRunning(t *T) {
 	t.plainWorld(4, 8)
 	ns, q := t.namespace(), t.queued()
 	j := q.runs(t, q.gang(t, gangOptions{name: "patient", ns: ns, members: 4}).ID, 20*time.Second)
-	t.must(t.plane.restart("apiserver", true, 3*time.Second), "restart the API server")
+	t.must(t.restart("apiserver", true, 3*time.Second), "restart the API server")
 	t.never(3*time.Second, func() string {
 		now, err := q.job(j.ID)
 		if err != nil || now.State != "Running" || now.Attempt != 1 {

@@ -171,7 +171,7 @@ func withoutRight(t *T, r right) {
 	x := t.proxy()
 	t.must(t.kubeconfigOf(filepath.Join(q.dir, "kubeconfig"), x.url, token), "kubeconfig")
 	q.args = append(q.args, "--launch-timeout", "3s")
-	if strings.HasPrefix(r.resource, "resourceclaims") && (r.verb == "update") {
+	if strings.HasPrefix(r.resource, "resourceclaims") && (r.verb == "update" || strings.Contains(r.resource, "/")) {
 		q.args = append(q.args, "--bind-classes", "gpu")
 	}
 	if r.resource == "leases" {

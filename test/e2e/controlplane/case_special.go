@@ -71,7 +71,7 @@ func specialEtcd(t *T) {
 	t.plainWorld(3, 4)
 	ns, q := t.namespace(), t.queued()
 	j := q.runs(t, q.gang(t, gangOptions{name: "steady", ns: ns, members: 2}).ID, 20*time.Second)
-	t.must(t.plane.restart("etcd", false, 2*time.Second), "restart etcd")
+	t.must(t.restart("etcd", false, 2*time.Second), "restart etcd")
 	late := q.gang(t, gangOptions{name: "late", ns: ns, members: 2})
 	q.runs(t, late.ID, 60*time.Second)
 	if now, err := q.job(j.ID); err != nil || now.State != "Running" || now.Attempt != 1 {

@@ -39,7 +39,7 @@ var workloads = []workload{
 	{file: "workloads/google-tpu-all-v1", classes: []string{"google-tpu-and-dranet-v1"}, slices: []string{"google-tpu-v6e-v1"}},
 	{file: "workloads/intel-first-available-v1", classes: []string{"intel-v1"}, slices: []string{"intel-gaudi2-v1"}},
 	{file: "workloads/intel-monitor-admin-access-v1", classes: []string{"intel-v1"}, slices: []string{"intel-gpu-v1"}},
-	{file: "workloads/kueue-dra-jobs", classes: []string{"example-v1"}, slices: []string{"example-shared-capacity-v1"},
+	{file: "workloads/kueue-dra-jobs", classes: []string{"example-v1"}, slices: []string{"example-shared-capacity-v1", "example-gpus-list-v1"},
 		waits: []string{"sample-dra-capacity-job"}}, // asks for gpu.example.com/memory of devices that call it memory
 	{file: "workloads/nvidia-any-mig-v1", classes: []string{"nvidia-v1"}, slices: []string{"nvidia-h100-dynamic-mig-split-v1"}},
 	{file: "workloads/nvidia-consumable-memory-v1", classes: []string{"nvidia-v1"}, slices: []string{"nvidia-h100-consumable-shares-v1"}},

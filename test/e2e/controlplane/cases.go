@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // What most cases begin with: a server of their own, a gang, and its end.
@@ -137,9 +140,37 @@ func (s *server) gang(t *T, o gangOptions) job {
 // runs waits until the job runs, and checks that all was allocated as planned.
 func (s *server) runs(t *T, id int64, limit time.Duration) job {
 	j, err := s.wait(id, "Running", limit)
+	if err != nil {
+		t.whyNot(j.Namespace)
+	}
 	t.must(err, "wait for it to run")
 	t.asPlanned(s, &j)
 	return j
+}
+
+// restart of a component of the control plane; the watches of the tests suffer too.
+func (t *T) restart(component string, hard bool, pause time.Duration) error {
+	t.checker.forgive(time.Hour)
+	defer t.checker.forgive(20 * time.Second)
+	return t.plane.restart(component, hard, pause)
+}
+
+// whyNot tells what kube-scheduler says of the pods of a namespace that are not bound.
+func (t *T) whyNot(ns string) {
+	pods, err := t.k.CoreV1().Pods(ns).List(context.Background(), meta.ListOptions{})
+	if err != nil {
+		return
+	}
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName != "" {
+			continue
+		}
+		said := fmt.Sprintf("pod %s, %d gates", pod.Name, len(pod.Spec.SchedulingGates))
+		for _, c := range pod.Status.Conditions {
+			said += fmt.Sprintf("; %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+		t.logf("%s", said)
+	}
 }
 
 // ends waits for the job's end in a state.

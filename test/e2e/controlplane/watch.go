@@ -31,6 +31,7 @@ type checker struct {
 	objects  map[string]string                     // kind and key of all that exist -> attempt
 	ever     map[string]int                        // namespace -> how many objects ever appeared
 	faults   []string
+	until    time.Time // the watches may have broken: what they tell now may be told out of order
 }
 
 type attempt struct {
@@ -115,9 +116,27 @@ func (c *checker) pod(name string, pod *core.Pod) {
 	}
 	a.seen[pod.Name] = true
 	isFree := len(pod.Spec.SchedulingGates) == 0 && pod.DeletionTimestamp == nil
-	if isFree && len(a.seen) < a.members {
-		c.fault("%s: pod %s may start (%s) while only %d of %d members exist", name, pod.Name, pod.Status.Phase, len(a.seen), a.members)
+	judge := func() {
+		if isFree && len(a.seen) < a.members {
+			c.fault("%s: pod %s may start (%s) while only %d of %d members exist", name, pod.Name, pod.Status.Phase, len(a.seen), a.members)
+		}
 	}
+	if time.Now().After(c.until) {
+		judge()
+		return
+	}
+	time.AfterFunc(time.Second, func() { // when the new listing has been told to its end
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		judge()
+	})
+}
+
+// forgive: the API server was restarted, so that the watches begin anew with a listing.
+func (c *checker) forgive(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Now().Add(d)
 }
 
 func (c *checker) gone(kind string, o any) {
