@@ -253,5 +253,6 @@ func (t *T) plainWorld(nodes, devices int) {
 		_, err := t.k.ResourceV1().DeviceClasses().Create(t.ctx, plainClass("gpu"), meta.CreateOptions{})
 		t.must(err, "class")
 	})
+	t.nodesReady() // they may have been silent while something was restarted
 	t.agent.setDuration(0)
 }
