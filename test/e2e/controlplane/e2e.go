@@ -36,7 +36,7 @@ var profiles = []struct {
 	options planeOptions
 	lease   time.Duration
 }{
-	{"usual", planeOptions{SchedulerQPS: 1000, ManagerQPS: 1000, RuntimeConfig: "resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true"}, 10 * time.Second},
+	{"usual", planeOptions{SchedulerQPS: 1000, ManagerQPS: 1000, Gates: usualGates, RuntimeConfig: "resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true" + usualConfig}, 10 * time.Second},
 	// Old versions are soon forgotten; native gangs; a silent node is soon found dead.
 	{"special", planeOptions{SchedulerQPS: 1000, ManagerQPS: 1000, Gates: specialGates, RuntimeConfig: nativeGangConfig, Controllers: nativeGangControllers,
 		APIServerFlags: []string{"--etcd-compaction-interval=5s", "--watch-cache=false"},

@@ -16,6 +16,8 @@ const (
 	hasNativeGangs    = true
 	hasListAttributes = true
 	nativeGangGates   = "GenericWorkload=true"
+	usualGates        = ""
+	usualConfig       = ""
 	specialGates      = nativeGangGates + ",DRAListTypeAttributes=true"
 	nativeGangConfig  = "scheduling.k8s.io/v1beta1=true"
 )

@@ -15,8 +15,11 @@ const (
 	hasNativeGangs    = false
 	hasListAttributes = false
 	specialGates      = ""
-	nativeGangGates   = ""
-	nativeGangConfig  = ""
+	// What 1.37 has on by default, as far as 1.35 knows it.
+	usualGates       = "DRAPartitionableDevices=true,DRAConsumableCapacity=true,DRADeviceTaints=true,DRADeviceTaintRules=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true"
+	usualConfig      = ",resource.k8s.io/v1alpha3=true"
+	nativeGangGates  = ""
+	nativeGangConfig = ""
 )
 
 var nativeGangControllers []string
