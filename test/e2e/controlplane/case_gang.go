@@ -157,6 +157,10 @@ func (t *T) makeForeign(o *object) error {
 			return err
 		}
 		return t.agent.addNode(&node)
+	case "DeviceTaintRule":
+		if t.options.minor < 37 {
+			o.SetAPIVersion("resource.k8s.io/v1alpha3")
+		}
 	case "Pod": // its status is what the case says
 		annotations := o.GetAnnotations()
 		if annotations == nil {
