@@ -66,6 +66,12 @@ struct cluster_ops {
      * otherwise or being deleted; allocated so already is a success. */
     void (*allocate)(struct cluster *cluster, const char *ns, const char *claim, const json_t *allocation,
                      cluster_done *done, void *ctx);
+    /* Enter pods into an allocated claim's status.reservedFor (bind mode), which kube-scheduler else does before it
+     * binds them. `consumers`: an array of {"resource": "pods", "name", "uid"}, borrowed; those that are entered
+     * already stay. `uid` is the claim's, or NULL: ERR_CONFLICT when the name is another's now. ERR_INVALID when the
+     * claim is not allocated, is being deleted, or would have more than 256. */
+    void (*reserve)(struct cluster *cluster, const char *ns, const char *claim, const char *uid,
+                    const json_t *consumers, cluster_done *done, void *ctx);
     /* The last lines of a member's output as a JSON string. */
     void (*logs)(struct cluster *cluster, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
                  void *ctx);

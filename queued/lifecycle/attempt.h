@@ -37,6 +37,7 @@ struct launch_object {
     bool is_ungated;   /* pods: the gates are off */
     bool is_bound;     /* claims: we write the allocation (bind.c) */
     bool is_allocated; /* those: it is written, whatever the stream has told */
+    bool is_reserved;  /* those: for the members that use it, or kube-scheduler must do it */
     bool is_sick;      /* pods: a device of it was told to be unhealthy */
     bool is_foreign;   /* somebody else has an object of its name */
     char *gone_uid;    /* of the last one of which the stream told the end, or NULL */

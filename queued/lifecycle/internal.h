@@ -25,6 +25,7 @@ struct lifecycle {
     bool wants_plan;
     int64_t next_due_ms;
     bool has_bound;          /* there is, or was, an attempt with claims that we allocate */
+    bool may_not_reserve;    /* the cluster said so since this stream of changes began: see attempt_reserve() */
     uint64_t claims_version; /* grows when claims of others change */
     size_t n_drift, n_launches, n_launch_failures;
 };
@@ -94,6 +95,9 @@ void job_launch_refused(struct lifecycle *lc, struct job *job, const char *verb,
 /* Whether an object may be asked for now; else the job is woken when it may. */
 bool launch_may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object);
 
+/* Whether a pod has, as far as is known, scheduling gates still. */
+bool pod_has_gates(const struct launch_object *pod);
+
 /* Write what the attempt is charged for: a row per resource, from now on; a row that is there gets the new amount. */
 void attempt_record_usage(struct lifecycle *lc, const struct job *job);
 
@@ -102,6 +106,9 @@ void attempt_record_usage(struct lifecycle *lc, const struct job *job);
 /* Ask for the allocations that are missing; the charges are written first. Returns whether none is. */
 bool attempt_allocate(struct lifecycle *lc, struct job *job);
 const struct launch_object *attempt_not_allocated(const struct attempt *attempt); /* the first, or NULL */
+/* Ask for the reservations that are missing: claims that we allocate, for the members that use them and have gates
+ * still. Then kube-scheduler has one thing less to write. Returns whether there is nothing to wait for. */
+bool attempt_reserve(struct lifecycle *lc, struct job *job);
 /* A claim was allocated otherwise, or another one has a device of ours: then the launch has failed. */
 bool attempt_has_rival(struct lifecycle *lc, struct job *job);
 

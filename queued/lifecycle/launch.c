@@ -2,7 +2,8 @@
  * whether the server was killed in between: after a restart the same look at the same objects asks for the rest.
  *
  *   Admitted   anchor -> Service -> claims -> pods (gated); each kind waits until the one before is complete
- *   Launching  everything exists: take the gates off, wait until all members run, compare the allocations with the plan
+ *   Launching  everything exists: reserve what we allocated, take the gates off, wait until all members run, compare
+ * the allocations with the plan
  *
  * A pod without gate may run at any moment. So gates are only taken off once the move to Launching is durable, and from
  * then on a missing object ends the attempt; before, it is simply created. */
@@ -201,7 +202,7 @@ enum step step_create(struct lifecycle *lc, struct job *job)
 
 /* ---- Launching ---- */
 
-static bool has_gates(const struct launch_object *pod)
+bool pod_has_gates(const struct launch_object *pod)
 {
     return !pod->is_ungated &&
            (!pod->observed ||
@@ -213,7 +214,7 @@ static void ungate_all(struct lifecycle *lc, struct job *job)
     for (size_t i = 0; i < job->live->n_objects; i++) {
         struct launch_object *pod = &job->live->objects[i];
 
-        if (pod->rank != RANK_POD || !has_gates(pod) || !launch_may_ask(lc, job, pod))
+        if (pod->rank != RANK_POD || !pod_has_gates(pod) || !launch_may_ask(lc, job, pod))
             continue;
         pod->is_asked = true;
         outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name, json_string_value(pod->planned));
@@ -243,7 +244,8 @@ enum step step_launch(struct lifecycle *lc, struct job *job)
     attempt_note_health(lc, job);
     if (members_decide(lc, job) || has_trouble(lc, job))
         return STEP_MORE;
-    ungate_all(lc, job);
+    if (attempt_reserve(lc, job))
+        ungate_all(lc, job);
     late = first_not_started(job->live);
     if (late) {
         if (!is_late(lc, job))

@@ -180,6 +180,18 @@ void outbox_allocate(struct outbox *outbox, struct call_for target, const char *
                                    .name = TEXT(claim)});
 }
 
+void outbox_reserve(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid,
+                    json_t *consumers)
+{
+    promise(outbox, &(struct call){.kind = CALL_RESERVE,
+                                   .target = target,
+                                   .body = consumers,
+                                   .object_kind = TEXT("ResourceClaim"),
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(claim),
+                                   .uid = TEXT(uid)});
+}
+
 static void call_done(void *ctx, const struct error *err, const json_t *object)
 {
     struct call *call = ctx;
@@ -220,6 +232,9 @@ static void call_send(struct call *call)
         return;
     case CALL_ALLOCATE:
         cluster->ops->allocate(cluster, call->ns, call->name, call->body, call_done, call);
+        return;
+    case CALL_RESERVE:
+        cluster->ops->reserve(cluster, call->ns, call->name, call->uid, call->body, call_done, call);
         return;
     }
 }

@@ -20,7 +20,7 @@ struct outbox;
 
 #define OUTBOX_MAX_IN_FLIGHT 64
 
-enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_RELEASE, CALL_UNGATE, CALL_ALLOCATE };
+enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_RELEASE, CALL_UNGATE, CALL_ALLOCATE, CALL_RESERVE };
 
 /* Whom a call is for; comes back with its result. */
 struct call_for {
@@ -51,7 +51,7 @@ struct outbox *outbox_new(const struct outbox_options *options);
  */
 void outbox_free(struct outbox *outbox);
 
-/* Promise. Body and allocation are borrowed (a reference is taken). */
+/* Promise. Bodies, allocations and consumers are borrowed (a reference is taken). */
 void outbox_create(struct outbox *outbox, struct call_for target, json_t *body);
 void outbox_get(struct outbox *outbox, struct call_for target, const char *kind, const char *ns, const char *name);
 void outbox_remove(struct outbox *outbox, struct call_for target, const char *kind, const char *ns, const char *name,
@@ -60,6 +60,8 @@ void outbox_release(struct outbox *outbox, struct call_for target, const char *n
 void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *node);
 void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
                      json_t *allocation);
+void outbox_reserve(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid,
+                    json_t *consumers);
 
 /* Keep the promises, as many as may be in flight: those of older jobs first, those of one job in their order. So the
  * first of many gangs can start while the others are still being created. */

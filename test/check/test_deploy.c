@@ -30,8 +30,8 @@ static const struct {
     {"Pod/log", "get"},
     {"Pod/status", "patch"},
     {"ResourceClaim", "create delete get patch update"},
-    {"ResourceClaim/status", "update"},
-    {"ResourceClaim/binding", "update"}, /* no subresource that exists: the right to change an allocation */
+    {"ResourceClaim/status", "patch update"},
+    {"ResourceClaim/binding", "patch update"}, /* no subresource that exists: the right to change an allocation */
     {"PodGroup", "create delete get"},
     {"ProvisioningRequest", "create delete"},
     {"PodTemplate", "create"}, /* ends with its anchor */

@@ -1,6 +1,7 @@
-/* Allocations that a client writes, as a real control plane was seen to take them. */
+/* Allocations and reservations that a client writes, as a real control plane was seen to take them. */
 #include "test/cluster/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "test/support/cmocka.h"
@@ -184,6 +185,98 @@ static void test_embedded_allocate__fails_on_command(void **state)
     world_close(&world);
 }
 
+/* ---- reservations ---- */
+
+#define FOR(pod, uid) "[{'resource': 'pods', 'name': '" pod "', 'uid': '" uid "'}]"
+
+static const struct reserve_case {
+    const char *name, *claim, *uid, *consumers;
+    enum err_code want;
+    const char *field;
+} reserve_cases[] = {
+    {"a claim that is not there", "e", NULL, FOR("p", "u"), ERR_NOT_FOUND, ""},
+    {"another claim of the name", "c", "who", FOR("p", "u"), ERR_CONFLICT, ""},
+    {"a claim that is not allocated", "alternatives", NULL, FOR("p", "u"), ERR_INVALID, "status.reservedFor"},
+    {"a claim that is being deleted", "going", NULL, FOR("p", "u"), ERR_INVALID, "status.reservedFor"},
+    {"an entry without uid", "c", NULL, "[{'resource': 'pods', 'name': 'p'}]", ERR_INVALID,
+     "status.reservedFor[0].uid"},
+    {"a pod that does not exist, which the API server does not know", "c", NULL, FOR("p", "u"), ERR_NONE, ""},
+};
+
+static void test_embedded_reserve__answer(void **state)
+{
+    const struct reserve_case *c = *state;
+    struct error err = {0};
+    struct world world;
+
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n1", "gpu-0")), ERR_NONE);
+    assert_int_equal(world_claim(&world, "going", "any", 1), ERR_NONE);
+    assert_int_equal(world_allocate(&world, NULL, "default", "going", "%s", ALLOCATION("n1", "gpu-1")), ERR_NONE);
+    world_pod(&world, "user", "going", false, "60s");
+    world_run(&world, 1000);
+    world_delete(&world, "ResourceClaim", "default", "going", NULL); /* waits for its pod */
+    assert_int_equal(world_reserve(&world, &err, c->claim, c->uid, "%s", c->consumers), c->want);
+    assert_string_equal(err.field, c->field);
+    world_close(&world);
+}
+
+static const char *uid_at(struct world *world, const char *key)
+{
+    return json_string_value(part(world, key, "metadata", "uid"));
+}
+
+/* Once, however often it is asked for; the pod keeps it while it waits, and gives it back when it ends. */
+static void test_embedded_reserve__a_pod_with_gates_keeps_it_until_it_ends(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, true);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
+    world_pod(&world, "p", "c", true, "10s");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(world_reserve(&world, NULL, "c", uid_at(&world, "ResourceClaim/default/c"),
+                                       "[{'resource': 'pods', 'name': 'p', 'uid': '%s'}]",
+                                       uid_at(&world, "Pod/default/p")),
+                         ERR_NONE);
+    world_restart(&world);
+    world_run(&world, 60000);
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "n2/gpu-3 for p");
+    assert_int_equal(world_ungate(&world, "default", "p"), ERR_NONE);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n2");
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "n2/gpu-3 for p");
+    world_run(&world, 20000);
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "free");
+    world_close(&world);
+}
+
+static void test_embedded_reserve__a_claim_has_room_for_256(void **state)
+{
+    struct world world;
+    struct error err = {0};
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
+    world_command(&world, NULL, "{'hold': 'schedule'}");
+    for (int i = 0; i < 257; i++) {
+        char name[16], key[40];
+
+        snprintf(name, sizeof(name), "p%d", i);
+        snprintf(key, sizeof(key), "Pod/default/p%d", i);
+        world_pod(&world, name, "c", true, NULL);
+        assert_int_equal(world_reserve(&world, &err, "c", NULL, "[{'resource': 'pods', 'name': '%s', 'uid': '%s'}]",
+                                       name, uid_at(&world, key)),
+                         i < 256 ? ERR_NONE : ERR_INVALID);
+    }
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,8 +285,11 @@ int main(void)
         cmocka_unit_test(test_embedded_allocate__two_claims_may_name_one_device),
         cmocka_unit_test(test_embedded_allocate__a_slice_that_vanishes_and_returns_ends_nothing),
         cmocka_unit_test(test_embedded_allocate__fails_on_command),
+        cmocka_unit_test(test_embedded_reserve__a_pod_with_gates_keeps_it_until_it_ends),
+        cmocka_unit_test(test_embedded_reserve__a_claim_has_room_for_256),
     };
     int failed = RUN_TABLE(test_embedded_allocate__answer, allocate_cases);
 
+    failed += RUN_TABLE(test_embedded_reserve__answer, reserve_cases);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -347,6 +347,21 @@ enum err_code world_allocate(struct world *world, struct error *err, const char 
     return finish(world, &reply, err, NULL);
 }
 
+enum err_code world_reserve(struct world *world, struct error *err, const char *claim, const char *uid, const char *fmt,
+                            ...)
+{
+    struct reply reply = {0};
+    va_list args;
+    json_t *consumers;
+
+    va_start(args, fmt);
+    consumers = parse(fmt, args);
+    va_end(args);
+    world->cluster->ops->reserve(world->cluster, "default", claim, uid, consumers, on_reply, &reply);
+    json_decref(consumers);
+    return finish(world, &reply, err, NULL);
+}
+
 enum err_code world_get(struct world *world, const char *kind, const char *ns, const char *name, json_t **out)
 {
     struct reply reply = {0};

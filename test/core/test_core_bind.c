@@ -171,6 +171,108 @@ static void test_core_bind__an_alternative_is_allocated_under_its_requests_name(
     stage_close(&stage);
 }
 
+/* ---- reservations ---- */
+
+static bool is_reserved_for(const struct stage *stage, const char *claim, const char *pod)
+{
+    const json_t *uid = json_object_get(json_object_get(object_at(stage, pod), "metadata"), "uid"), *entry;
+    const json_t *reserved = json_object_get(json_object_get(object_at(stage, claim), "status"), "reservedFor");
+    size_t i;
+
+    assert_non_null(uid);
+    json_array_foreach (reserved, i, entry)
+        if (json_equal(json_object_get(entry, "uid"), uid))
+            return true;
+    return false;
+}
+
+static bool has_gates(const struct stage *stage, const char *pod)
+{
+    return json_array_size(json_object_get(json_object_get(object_at(stage, pod), "spec"), "schedulingGates")) > 0;
+}
+
+static void test_core_bind__claims_are_reserved_before_the_gates_come_off(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    open_bound(&stage);
+    must_command(&stage, "{\"hold\": \"schedule\"}");
+    must_command(&stage, "{\"fail\": \"reserve\", \"error\": \"unavailable\", \"nth\": 2}");
+    stage_must_start(&stage, &train);
+    stage_settle(&stage);
+    assert_string_equal(stage_state(&stage, "train"), "Launching");
+    assert_true(is_reserved_for(&stage, "ResourceClaim/default/train-1-1-w-0-g", "Pod/default/train-1-1-w-0"));
+    assert_false(is_reserved_for(&stage, "ResourceClaim/default/train-1-1-w-1-g", "Pod/default/train-1-1-w-1"));
+    assert_true(has_gates(&stage, "Pod/default/train-1-1-w-0"));
+    assert_true(has_gates(&stage, "Pod/default/train-1-1-w-1"));
+    stage_run(&stage, 3000);
+    assert_true(is_reserved_for(&stage, "ResourceClaim/default/train-1-1-w-1-g", "Pod/default/train-1-1-w-1"));
+    assert_false(has_gates(&stage, "Pod/default/train-1-1-w-0"));
+    assert_false(has_gates(&stage, "Pod/default/train-1-1-w-1"));
+    must_command(&stage, "{\"release\": \"schedule\"}");
+    stage_run(&stage, 60000);
+    check_end(&stage);
+    stage_close(&stage);
+}
+
+static const char sharing[] =
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: train}, spec: {queue: a, groups: [{name: w, replicas: "
+    "2, template: {metadata: {annotations: {embedded.queue.dra/duration: 5s}}, spec: {containers: [{name: c, image: i, "
+    "resources: {claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimName: both}]}}}], sharedClaims: "
+    "[{name: both, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}]}}";
+
+static void test_core_bind__a_shared_claim_is_reserved_for_all_that_use_it(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    open_bound(&stage);
+    must_command(&stage, "{\"hold\": \"schedule\"}");
+    stage_must_submit(&stage, sharing);
+    stage_run(&stage, 1000);
+    assert_true(is_reserved_for(&stage, "ResourceClaim/default/train-1-1-shared-both", "Pod/default/train-1-1-w-0"));
+    assert_true(is_reserved_for(&stage, "ResourceClaim/default/train-1-1-shared-both", "Pod/default/train-1-1-w-1"));
+    must_command(&stage, "{\"release\": \"schedule\"}");
+    stage_run(&stage, 60000);
+    check_end(&stage);
+    stage_close(&stage);
+}
+
+/* Without the right to it kube-scheduler reserves, and nobody asks again until the cluster is read anew. */
+static void test_core_bind__a_reservation_that_is_not_allowed_is_not_tried_again(void **state)
+{
+    static const struct stage_job jobs[] = {
+        {.name = "one", .members = 1, .gpus = 1, .seconds = 1},
+        {.name = "two", .members = 1, .gpus = 1, .seconds = 1},
+        {.name = "three", .members = 1, .gpus = 1, .seconds = 1},
+    };
+    struct stage stage;
+
+    (void)state;
+    open_bound(&stage);
+    must_command(&stage, "{\"hold\": \"schedule\"}");
+    must_command(&stage, "{\"fail\": \"reserve\", \"error\": \"denied\"}");
+    stage_must_start(&stage, &jobs[0]);
+    stage_run(&stage, 1000);
+    stage_must_start(&stage, &jobs[1]);
+    stage_run(&stage, 1000);
+    assert_false(has_gates(&stage, "Pod/default/one-1-1-w-0"));
+    assert_false(has_gates(&stage, "Pod/default/two-2-1-w-0"));
+    assert_false(is_reserved_for(&stage, "ResourceClaim/default/one-1-1-w-0-g", "Pod/default/one-1-1-w-0"));
+    assert_false(is_reserved_for(&stage, "ResourceClaim/default/two-2-1-w-0-g", "Pod/default/two-2-1-w-0"));
+    must_command(&stage, "{\"lose\": \"stream\"}");
+    stage_run(&stage, 1000);
+    stage_must_start(&stage, &jobs[2]);
+    stage_run(&stage, 1000);
+    assert_true(is_reserved_for(&stage, "ResourceClaim/default/three-3-1-w-0-g", "Pod/default/three-3-1-w-0"));
+    must_command(&stage, "{\"release\": \"schedule\"}");
+    stage_run(&stage, 60000);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(stage_state(&stage, jobs[i].name), "Succeeded");
+    stage_close(&stage);
+}
+
 /* ---- crashes and refusals ---- */
 
 static void submit_until_answered(struct stage *stage)
@@ -229,6 +331,13 @@ static const struct refusal_case {
     {"not allowed",
      "{\"fail\": \"allocate\", \"error\": \"denied\", \"words\": \"may not update resourceclaims/binding\"}", 2,
      "allocate ResourceClaim train-1-1-w-0-g: may not update resourceclaims/binding"},
+    {"reservation unavailable for a while", "{\"fail\": \"reserve\", \"error\": \"unavailable\"}", 1, NULL},
+    {"reservation carried out, and the answer is lost", "{\"fail\": \"reserve\", \"error\": \"timeout\"}", 1, NULL},
+    {"reservation not carried out, and nobody knows",
+     "{\"fail\": \"reserve\", \"error\": \"timeout\", \"applied\": false}", 1, NULL},
+    {"reservation changed meanwhile", "{\"fail\": \"reserve\", \"error\": \"conflict\"}", 1, NULL},
+    {"reservation not allowed", "{\"fail\": \"reserve\", \"error\": \"denied\"}", 1, NULL},
+    {"reservation refused for good", "{\"fail\": \"reserve\", \"error\": \"invalid\"}", 1, NULL},
     {"refused for good", "{\"fail\": \"allocate\", \"error\": \"invalid\", \"words\": \"no such request\"}", 2,
      "no such request"},
 };
@@ -419,6 +528,9 @@ int main(void)
         cmocka_unit_test(test_core_bind__without_it_allocations_are_the_schedulers),
         cmocka_unit_test(test_core_bind__what_steering_cannot_hold_starts),
         cmocka_unit_test(test_core_bind__an_alternative_is_allocated_under_its_requests_name),
+        cmocka_unit_test(test_core_bind__claims_are_reserved_before_the_gates_come_off),
+        cmocka_unit_test(test_core_bind__a_shared_claim_is_reserved_for_all_that_use_it),
+        cmocka_unit_test(test_core_bind__a_reservation_that_is_not_allowed_is_not_tried_again),
         cmocka_unit_test(test_core_bind__a_crash_before_every_effect_changes_nothing),
         cmocka_unit_test(test_core_bind__a_rival_and_a_crash_before_every_effect),
         cmocka_unit_test(test_core_bind__allocated_by_somebody_else),

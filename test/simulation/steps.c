@@ -299,15 +299,16 @@ static void play_call_fails(struct play *play, const struct step *step)
 
 static bool make_fail(struct story *story, struct rng *rng, struct step *step)
 {
-    static const char *const ops[] = {"create", "create", "remove", "ungate", "get", "allocate"};
+    static const char *const ops[] = {"create", "create", "remove", "ungate", "get", "allocate", "reserve"};
     static const char *const errors[] = {"conflict", "invalid", "timeout", "unavailable"};
     static const char *const kinds[] = {"", "", ", \"kind\": \"Pod\"", ", \"kind\": \"ResourceClaim\"",
                                         ", \"kind\": \"ConfigMap\""};
     const char *op = ops[pick(rng, ARRAY_SIZE(ops))];
+    bool is_of_any_kind = strcmp(op, "ungate") && strcmp(op, "allocate") && strcmp(op, "reserve");
 
     (void)story;
     return command_text(step, "{\"fail\": \"%s\", \"error\": \"%s\", \"nth\": %zu%s}", op, errors[pick(rng, 4)],
-                        1 + pick(rng, 4), strcmp(op, "ungate") && strcmp(op, "allocate") ? kinds[pick(rng, 5)] : "");
+                        1 + pick(rng, 4), is_of_any_kind ? kinds[pick(rng, 5)] : "");
 }
 
 static void play_command(struct play *play, const struct step *step)

@@ -6,7 +6,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 
-enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE };
+enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE, OP_RESERVE };
 
 /* A call on its way, with what it takes to make it later. */
 struct relay_call {
@@ -298,6 +298,9 @@ static void carry_out(struct relay_call *call, cluster_done *done)
     case OP_ALLOCATE:
         behind->ops->allocate(behind, call->ns, call->name, call->object, done, call);
         break;
+    case OP_RESERVE:
+        behind->ops->reserve(behind, call->ns, call->name, call->uid, call->object, done, call);
+        break;
     }
 }
 
@@ -384,6 +387,18 @@ static void port_allocate(struct cluster *port, const char *ns, const char *clai
               done, ctx);
 }
 
+static void port_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid,
+                         const json_t *consumers, cluster_done *done, void *ctx)
+{
+    call_make(of(port),
+              &(struct relay_call){.op = OP_RESERVE,
+                                   .object = (json_t *)(uintptr_t)consumers,
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(claim),
+                                   .uid = TEXT(uid)},
+              done, ctx);
+}
+
 static void port_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
                       void *ctx)
 {
@@ -412,6 +427,7 @@ static const struct cluster_ops ops = {
     .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,
+    .reserve = port_reserve,
     .logs = port_logs,
     .describe = port_describe,
     .free = port_free,

@@ -1,5 +1,6 @@
-/* An allocation that a client writes into a claim's status, as the API server takes it: it looks at the claim and at
- * nothing else. Whether the device exists, and whether another claim has it too, is the writer's business. */
+/* Allocations and reservations that a client writes into a claim's status, as the API server takes them: it looks at
+ * the claim and at nothing else. Whether the device exists, and whether another claim has it too, is the writer's
+ * business. */
 #include "queued/cluster/embedded/internal.h"
 
 #include <string.h>
@@ -115,5 +116,80 @@ int api_allocate(struct embedded *cluster, const char *ns, const char *name, con
     }
     entry_change(claim, draft);
     cluster->is_scheduling_due = true; /* a pod that waits for it */
+    return 0;
+}
+
+/* ---- reservations ---- */
+
+#define MAX_CONSUMERS 256
+
+static bool has_uid(const json_t *reserved, const char *uid)
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach (reserved, i, entry) {
+        const char *other = field_text(entry, "uid", NULL);
+
+        if (other && strcmp(other, uid) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_consumer(json_t *reserved, json_t *consumer, struct error *err)
+{
+    static const char *const needed[] = {"resource", "name", "uid"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
+        if (!field_text(consumer, needed[i], NULL))
+            return error_field(err, needed[i], "is required");
+    if (!has_uid(reserved, field_text(consumer, "uid", NULL)))
+        json_array_append(reserved, consumer);
+    return 0;
+}
+
+static int add_consumers(json_t *reserved, const json_t *consumers, struct error *err)
+{
+    json_t *consumer;
+    size_t i;
+
+    json_array_foreach (consumers, i, consumer)
+        if (add_consumer(reserved, consumer, err) < 0)
+            return error_in(err, "status.reservedFor[%zu]", i);
+    if (json_array_size(reserved) > MAX_CONSUMERS)
+        return error_field(err, "status.reservedFor", "must have at most %d items", MAX_CONSUMERS);
+    return 0;
+}
+
+static int check_reservable(const struct entry *claim, const char *uid, struct error *err)
+{
+    if (uid && strcmp(uid, claim->uid) != 0)
+        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is another one now", claim->name);
+    if (!json_is_object(field_get(claim->json, "status", "allocation", NULL)))
+        return error_field(err, "status.reservedFor", "may not be set while the claim is not allocated");
+    if (entry_is_going(claim))
+        return error_field(err, "status.reservedFor", "may not grow while the claim is being deleted");
+    return 0;
+}
+
+int api_reserve(struct embedded *cluster, const char *ns, const char *name, const char *uid, const json_t *consumers,
+                struct entry **out, struct error *err)
+{
+    struct entry *claim = entry_find(cluster, KIND_CLAIM, ns, name);
+    json_t *draft, *reserved;
+
+    if (!claim)
+        return error_set(err, ERR_NOT_FOUND, "resourceclaims \"%s\" not found", name);
+    if (check_reservable(claim, uid, err) < 0)
+        return -1;
+    draft = entry_draft(claim);
+    reserved = field_array(field_object(draft, "status"), "reservedFor");
+    if (add_consumers(reserved, consumers, err) < 0) {
+        json_decref(draft);
+        return -1;
+    }
+    *out = claim;
+    entry_change(claim, draft);
     return 0;
 }

@@ -302,6 +302,18 @@ static void port_allocate(struct cluster *port, const char *ns, const char *clai
     request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
 }
 
+static void port_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid,
+                         const json_t *consumers, cluster_done *done, void *ctx)
+{
+    struct embedded *cluster = of(port);
+    struct request request = request_begin(cluster, "reserve", "ResourceClaim");
+    struct entry *entry = NULL;
+    struct error err = {0};
+    int rc = request.is_applied ? api_reserve(cluster, ns, claim, uid, consumers, &entry, &err) : 0;
+
+    request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
+}
+
 static void port_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
                       void *ctx)
 {
@@ -360,6 +372,7 @@ static const struct cluster_ops ops = {
     .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,
+    .reserve = port_reserve,
     .logs = port_logs,
     .describe = port_describe,
     .free = port_free,

@@ -32,8 +32,8 @@ MUST_CHECK int embedded_new(const struct embedded_options *options, struct clock
                             struct error *err);
 
 /* Failures on command, for demonstrations and tests. `command` is a JSON object:
- *   {"fail": "create" | "remove" | "ungate" | "allocate" | "get" | "logs", "kind": "Pod", "nth": 2, "error": "conflict"
- * | "denied" | "invalid" | "not-found" | "timeout" | "unavailable", "words": what is answered}
+ *   {"fail": "create" | "remove" | "ungate" | "allocate" | "reserve" | "get" | "logs", "kind": "Pod", "nth": 2,
+ *    "error": "conflict" | "denied" | "invalid" | "not-found" | "timeout" | "unavailable", "words": what is answered}
  *   {"nodeDown": "n1"} {"nodeUp": "n1"} {"deviceTaint": {"driver","pool","device","effect","key"}} {"deviceUntaint":
  * {...}}
  *   {"killPod": "ns/name", "exitCode": 137} {"deleteObject": {"kind","namespace","name"}} {"putObject": {...}}

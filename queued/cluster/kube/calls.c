@@ -29,7 +29,7 @@ enum {
     LOG_BYTES_MAX = 4 << 20,
 };
 
-enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_RELEASE, VERB_UNGATE, VERB_ALLOCATE, VERB_LOGS };
+enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_RELEASE, VERB_UNGATE, VERB_ALLOCATE, VERB_RESERVE, VERB_LOGS };
 
 struct call {
     struct kube *kube;
@@ -431,13 +431,10 @@ static const struct {
     const char *goal;
     void (*succeeded)(struct call *call, const json_t *object);
 } verbs[] = {
-    [VERB_CREATE] = {"create", on_object},
-    [VERB_GET] = {"get", on_object},
-    [VERB_REMOVE] = {"delete", on_removed},
-    [VERB_RELEASE] = {"release", on_released},
-    [VERB_UNGATE] = {"ungate", on_pod_patched},
-    [VERB_ALLOCATE] = {"allocate", on_claim},
-    [VERB_LOGS] = {"logs", on_pod},
+    [VERB_CREATE] = {"create", on_object},      [VERB_GET] = {"get", on_object},
+    [VERB_REMOVE] = {"delete", on_removed},     [VERB_RELEASE] = {"release", on_released},
+    [VERB_UNGATE] = {"ungate", on_pod_patched}, [VERB_ALLOCATE] = {"allocate", on_claim},
+    [VERB_RESERVE] = {"reserve", on_object},    [VERB_LOGS] = {"logs", on_pod},
 };
 
 /* Wait and try again, if that is to be. */
@@ -656,6 +653,23 @@ void kube_allocate(struct cluster *port, const char *ns, const char *claim, cons
     call->allocation = json_deep_copy(allocation);
     if (set_target(call, "ResourceClaim", ns, claim) == 0)
         allocate_begin(call);
+}
+
+/* Entries of a list that is merged by uid: what is there stays, and nobody needs to read it before. That it is
+ * allocated and not being deleted, the API server checks. */
+void kube_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid, const json_t *consumers,
+                  cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_RESERVE, done, ctx);
+    BUF path = {0};
+    json_t *patch;
+
+    if (set_target(call, "ResourceClaim", ns, claim) < 0)
+        return;
+    patch = json_pack("{s:{s:s*}, s:{s:O}}", "metadata", "uid", uid, "status", "reservedFor", consumers);
+    buf_addf(&path, "%s/status", call->target);
+    request(call, "PATCH", buf_take(&path), STRATEGIC_PATCH, json_dumps(patch, JSON_COMPACT));
+    json_decref(patch);
 }
 
 void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx)

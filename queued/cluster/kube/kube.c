@@ -289,6 +289,7 @@ static const struct cluster_ops ops = {
     .release = kube_release,
     .ungate = kube_ungate,
     .allocate = kube_allocate,
+    .reserve = kube_reserve,
     .logs = kube_logs,
     .describe = kube_describe,
     .free = kube_free,

@@ -261,6 +261,8 @@ static void test_kube__tells_what_it_is(void **state)
     "{\"devices\":{\"results\":[" RESULT(device) "]},\"nodeSelector\":{\"nodeSelectorTerms\":[]}}"
 #define CLAIM_WITH(device)                                                                                             \
     "{\"kind\":\"ResourceClaim\",\"metadata\":{\"name\":\"c\"},\"status\":{\"allocation\":" ALLOCATION(device) "}}"
+#define CONSUMERS                                                                                                      \
+    "[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"p-1\"},{\"resource\":\"pods\",\"name\":\"q\",\"uid\":\"q-1\"}]"
 #define CLAIM_PATH "/apis/resource.k8s.io/v1/namespaces/a/resourceclaims/c"
 
 enum op {
@@ -274,6 +276,7 @@ enum op {
     OP_CREATE_CLAIM,
     OP_LOGS,
     OP_ALLOCATE,
+    OP_RESERVE,
     OP_GET_UNKNOWN
 };
 
@@ -326,6 +329,11 @@ static void call(struct world *world, enum op op)
         ops->allocate(world->cluster, "a", "c", object, on_done, world);
         json_decref(object);
         return;
+    case OP_RESERVE:
+        object = json_loads(CONSUMERS, 0, NULL);
+        ops->reserve(world->cluster, "a", "c", "u-1", object, on_done, world);
+        json_decref(object);
+        return;
     }
 }
 
@@ -337,6 +345,7 @@ static void call(struct world *world, enum op op)
 #define READ   "GET " CLAIM_PATH "\n"
 #define HOLD   "PUT " CLAIM_PATH "\n"
 #define WRITE  "PUT " CLAIM_PATH "/status\n"
+#define ENTER  "PATCH " CLAIM_PATH "/status\n"
 #define HINT   "PATCH /api/v1/namespaces/a/pods/p/status\n"
 #define LET_GO "PATCH " CLAIM_PATH "\n"
 #define ERASE  "DELETE " CLAIM_PATH "\n"
@@ -527,6 +536,33 @@ static const struct call_case {
      ERR_INVALID,
      "resourceclaims/binding"},
     {"allocate: no claim at all", OP_ALLOCATE, {{200, "[]", 0, 0}}, READ, ERR_REMOTE, NULL},
+    {"reserve: entered", OP_RESERVE, {{200, CLAIM_WITH("gpu-1"), 0, 0}}, ENTER, ERR_NONE, NULL},
+    {"reserve: busy, then entered",
+     OP_RESERVE,
+     {{429, STATUS(429, "TooManyRequests", "later"), 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
+     ENTER ENTER,
+     ERR_NONE,
+     NULL},
+    {"reserve: the answer is lost", OP_RESERVE, {{0, NULL, 0, true}}, ENTER, ERR_TIMEOUT, NULL},
+    {"reserve: not allowed",
+     OP_RESERVE,
+     {{403, STATUS(403, "Forbidden", "cannot patch resourceclaims/status"), 0, 0}},
+     ENTER,
+     ERR_DENIED,
+     "cannot patch"},
+    {"reserve: not allocated",
+     OP_RESERVE,
+     {{422, STATUS(422, "Invalid", "may not be specified when `allocated` is not set"), 0, 0}},
+     ENTER,
+     ERR_INVALID,
+     "allocated"},
+    {"reserve: the name is another's now",
+     OP_RESERVE,
+     {{409, STATUS(409, "Conflict", "Precondition failed: UID in precondition: u-1, UID in object meta: u-2"), 0, 0}},
+     ENTER,
+     ERR_CONFLICT,
+     "u-2"},
+    {"reserve: gone", OP_RESERVE, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, ENTER, ERR_NOT_FOUND, NULL},
 };
 
 static void test_kube__call(void **state)
@@ -665,6 +701,22 @@ static void test_kube__allocation_has_what_kube_scheduler_demands(void **state)
     assert_string_equal(json_string_value(json_object_get(allocation, "allocationTimestamp")), "2026-01-01T00:00:00Z");
 }
 
+/* Merged by uid into what is there, whatever version that has. */
+static void test_kube__a_reservation_names_the_consumers_and_nothing_else(void **state)
+{
+    static const struct reply replies[2] = {{200, CLAIM_WITH("gpu-1"), 0, false}};
+    struct world *world = *state;
+    json_t *wanted = json_pack("{s:{s:s}, s:{s:o}}", "metadata", "uid", "u-1", "status", "reservedFor",
+                               json_loads(CONSUMERS, 0, NULL));
+
+    world->replies = replies;
+    start(world);
+    call(world, OP_RESERVE);
+    run(world, 100);
+    assert_true(json_equal(sent(world, 0), wanted));
+    json_decref(wanted);
+}
+
 static void test_kube__logs_are_text_whatever_the_bytes(void **state)
 {
     static const struct reply replies[3] = {{200, POD, 0, false}, {200, "a\xff\xc3\xa4\n", 0, false}};
@@ -778,6 +830,7 @@ int main(void)
         FACT(deletion_is_whole_and_of_that_object),
         FACT(ungating_removes_all_gates),
         FACT(allocation_has_what_kube_scheduler_demands),
+        FACT(a_reservation_names_the_consumers_and_nothing_else),
         FACT(logs_are_text_whatever_the_bytes),
         FACT(claims_go_in_the_servers_version),
         FACT(who_does_not_lead_writes_nothing),
