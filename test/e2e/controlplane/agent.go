@@ -47,6 +47,7 @@ type agent struct {
 
 	mu       sync.Mutex
 	nodes    map[string]bool // false: it is down
+	ill      map[string]bool // nodes that brought conditions of their own, which are kept
 	pods     map[types.UID]*podRun
 	duration time.Duration // of pods that say nothing; 0: for ever
 	n        int           // pods that began
@@ -70,7 +71,7 @@ func startAgent(ctx context.Context, kubeconfig string, leaseEvery time.Duration
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{k: k, ctx: ctx, leaseEvery: leaseEvery, nodes: map[string]bool{}, pods: map[types.UID]*podRun{}}
+	a := &agent{k: k, ctx: ctx, leaseEvery: leaseEvery, nodes: map[string]bool{}, ill: map[string]bool{}, pods: map[types.UID]*podRun{}}
 	bound := informers.NewSharedInformerFactoryWithOptions(k, 0, informers.WithTweakListOptions(func(o *meta.ListOptions) {
 		o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	}))
@@ -122,6 +123,7 @@ func healthy() []core.NodeCondition {
 // addNode registers a node as a kubelet does: the object, its status, its lease. Conditions that it brings are kept.
 func (a *agent) addNode(node *core.Node) error {
 	status := node.Status
+	isIll := len(status.Conditions) > 0
 	if len(status.Conditions) == 0 {
 		status.Conditions = healthy()
 	}
@@ -150,7 +152,7 @@ func (a *agent) addNode(node *core.Node) error {
 		}
 	}
 	a.mu.Lock()
-	a.nodes[node.Name] = true
+	a.nodes[node.Name], a.ill[node.Name] = true, isIll
 	a.mu.Unlock()
 	a.renew(node.Name)
 	return nil
@@ -195,8 +197,30 @@ func (a *agent) renewAll() {
 		a.mu.Unlock()
 		for _, name := range up {
 			a.renew(name)
+			a.report(name)
 		}
 	}
+}
+
+// report says that the node is well, which matters when somebody has found it silent meanwhile.
+func (a *agent) report(name string) {
+	a.mu.Lock()
+	isIll := a.ill[name]
+	a.mu.Unlock()
+	if node, err := a.k.CoreV1().Nodes().Get(a.ctx, name, meta.GetOptions{}); isIll || err != nil || isReady(node) {
+		return
+	}
+	patch, _ := json.Marshal(map[string]any{"status": map[string]any{"conditions": healthy()}})
+	_, _ = a.k.CoreV1().Nodes().Patch(a.ctx, name, types.StrategicMergePatchType, patch, meta.PatchOptions{}, "status")
+}
+
+func isReady(node *core.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == core.NodeReady {
+			return c.Status == core.ConditionTrue
+		}
+	}
+	return false
 }
 
 func (a *agent) renew(name string) {

@@ -218,16 +218,13 @@ func (t *T) nodesReady() {
 
 // nodeUnsettled: the taints do not say yet what the conditions say.
 func nodeUnsettled(node *core.Node) string {
-	isReady, isTainted, isMarked := false, false, false
-	for _, c := range node.Status.Conditions {
-		isReady = isReady || (c.Type == core.NodeReady && c.Status == core.ConditionTrue)
-	}
+	ready, isTainted, isMarked := isReady(node), false, false
 	for _, taint := range node.Spec.Taints {
 		isTainted = isTainted || ((taint.Key == core.TaintNodeNotReady || taint.Key == core.TaintNodeUnreachable) && taint.Effect == core.TaintEffectNoSchedule)
 		isMarked = isMarked || taint.Key == core.TaintNodeUnschedulable
 	}
-	if isReady == isTainted {
-		return fmt.Sprintf("node %s: ready %t, tainted as not ready %t", node.Name, isReady, isTainted)
+	if ready == isTainted {
+		return fmt.Sprintf("node %s: ready %t, tainted as not ready %t", node.Name, ready, isTainted)
 	}
 	if node.Spec.Unschedulable != isMarked {
 		return fmt.Sprintf("node %s: unschedulable %t, tainted as such %t", node.Name, node.Spec.Unschedulable, isMarked)
