@@ -207,6 +207,8 @@ static void delete (struct call *call)
     json_t *options =
         json_pack("{s:s, s:s, s:s}", "kind", "DeleteOptions", "apiVersion", "v1", "propagationPolicy", call->policy);
 
+    if (call->is_now)
+        json_object_set_new(options, "gracePeriodSeconds", json_integer(0));
     if (call->uid)
         json_object_set_new(options, "preconditions", json_pack("{s:s}", "uid", call->uid));
     call->step = RELEASE_DELETE;
@@ -499,6 +501,8 @@ static void on_refused(struct call *call, const struct http_answer *answer, stru
         err->code = ERR_TIMEOUT;
     if (call->verb == VERB_LOGS && call->step == LOGS_TEXT && answer->status == 400)
         err->code = ERR_UNAVAILABLE; /* "container is waiting to start" */
+    if (call->verb == VERB_RESERVE && answer->status == 422 && strstr(answer->body, "resourceclaims/binding"))
+        err->code = ERR_DENIED; /* a right that is missing, but validation asks for it */
     if (is_excused(call, answer) || tries_again(call, answer, err))
         return;
     finish(call, err, NULL);
@@ -619,6 +623,17 @@ void kube_remove(struct cluster *port, const char *kind, const char *ns, const c
     call->uid = mem_strdup(uid);
     call->policy = policy_of(kind);
     if (set_target(call, kind, ns, name) == 0)
+        delete (call);
+}
+
+void kube_erase(struct cluster *port, const char *ns, const char *pod, const char *uid, cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_REMOVE, done, ctx);
+
+    call->uid = mem_strdup(uid);
+    call->policy = policy_of("Pod");
+    call->is_now = true;
+    if (set_target(call, "Pod", ns, pod) == 0)
         delete (call);
 }
 
