@@ -95,6 +95,9 @@ static const struct key {
      "time for a request to arrive whole, for a reply to be taken, and for an idle connection"},
     {"launch-timeout", DURATION, AT(launch_timeout_ms), "5m", SECOND, 24 * HOUR, NULL, "TIME",
      "time for all members of a gang to run once their gates are open"},
+    {"lost-node-timeout", DURATION, AT(lost_node_timeout_ms), "5m", 0, 24 * HOUR, NULL, "TIME",
+     "how long a node that does not answer is waited for to end a pod whose grace is over, until it is deleted without "
+     "the node's word; 0: for ever"},
     {"reconcile-period", DURATION, AT(reconcile_period_ms), "30s", 100, 24 * HOUR, NULL, "TIME",
      "how often the cluster is compared with the store"},
     {"schedule-delay", DURATION, AT(schedule_delay_ms), "50ms", 0, HOUR, NULL, "TIME",

@@ -39,6 +39,7 @@ struct config {
     int64_t max_connections;
     int64_t request_timeout_ms;
     int64_t launch_timeout_ms;
+    int64_t lost_node_timeout_ms; /* 0: never */
     int64_t reconcile_period_ms;
     int64_t schedule_delay_ms;
     int64_t start_delay_ms;

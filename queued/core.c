@@ -76,9 +76,9 @@ static char *key_of(const json_t *object)
     return buf_take(&key);
 }
 
-static bool is_claim(const json_t *object)
+static bool is_of(const json_t *object, const char *kind)
 {
-    return strcmp(json_string_value(json_object_get(object, "kind")), "ResourceClaim") == 0;
+    return strcmp(json_string_value(json_object_get(object, "kind")), kind) == 0;
 }
 
 /* Another server's object counts as anybody's. Told once per server, lest a second server fill the log. */
@@ -132,6 +132,49 @@ static void forget_ours(struct core *core, const char *key)
     json_decref(before);
 }
 
+/* ---- nodes that do not answer ---- */
+
+static bool is_ready(const json_t *node)
+{
+    const json_t *conditions = json_object_get(json_object_get(node, "status"), "conditions"), *condition;
+    size_t i;
+
+    json_array_foreach (conditions, i, condition) {
+        const char *type = json_string_value(json_object_get(condition, "type"));
+        const char *status = json_string_value(json_object_get(condition, "status"));
+
+        if (type && strcmp(type, "Ready") == 0)
+            return status && strcmp(status, "True") == 0;
+    }
+    return json_array_size(conditions) == 0; /* as the simulation has it */
+}
+
+static void note_node(struct core *core, const json_t *node, bool is_gone)
+{
+    const char *name = text(node, "metadata", "name");
+    bool was_silent = json_object_get(core->silent, name) != NULL, is_silent = !is_gone && !is_ready(node);
+
+    if (is_silent && !was_silent)
+        json_object_set_new(core->silent, name, json_integer((json_int_t)core_now_ms(core)));
+    if (!is_silent && was_silent)
+        json_object_del(core->silent, name);
+    if (is_gone || is_silent != was_silent)
+        lifecycle_nodes_changed(core->lifecycle);
+}
+
+/* A node that is not there has been silent for as long as one likes. */
+static bool on_node_is_silent(void *ctx, const char *node, int64_t *out_since_ms)
+{
+    struct core *core = ctx;
+    const json_t *since = json_object_get(core->silent, node);
+    bool is_there = world_has(core->world, "Node", NULL, node);
+
+    *out_since_ms = is_there ? json_integer_value(since) : 0;
+    return !is_there || since;
+}
+
+/* ---- changes ---- */
+
 static void on_changed(void *ctx, enum cluster_change change, const json_t *object)
 {
     struct core *core = ctx;
@@ -139,7 +182,9 @@ static void on_changed(void *ctx, enum cluster_change change, const json_t *obje
     bool is_gone = change == CLUSTER_GONE, is_ours = lifecycle_is_ours(core->lifecycle, object);
 
     core->is_changed = true;
-    core->has_new_claims |= !is_ours && is_claim(object);
+    core->has_new_claims |= !is_ours && is_of(object, "ResourceClaim");
+    if (is_of(object, "Node"))
+        note_node(core, object, is_gone);
     json_object_del(core->foreign, key);
     if (is_gone && is_ours) {
         json_object_del(core->ours, key);
@@ -283,6 +328,7 @@ int core_load(struct core *core, struct error *err)
         .clock = core->options.clock,
         .server = core->server,
         .launch_timeout_ms = core->options.launch_timeout_ms,
+        .lost_node_timeout_ms = core->options.lost_node_timeout_ms,
         .provisioning_class = core->options.provisioning_class,
         .provisioning_parameters = core->provisioning_parameters,
         .ctx = core,
@@ -290,6 +336,7 @@ int core_load(struct core *core, struct error *err)
         .changed = on_job_changed,
         .other_holder = on_other_holder,
         .recharge = on_drift,
+        .node_is_silent = on_node_is_silent,
         .provisioning = on_provisioning,
     };
     struct lifecycle *lifecycle = NULL;
@@ -352,6 +399,7 @@ static void set_up(struct core *core)
     core->ours = json_object();
     core->foreign = json_object();
     core->others = json_object();
+    core->silent = json_object();
     core->due_timer = clock_timer_new(core->options.clock, on_due, core);
     core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
     core->probe_timer = clock_timer_new(core->options.clock, core_probe, core);
@@ -424,6 +472,7 @@ void core_free(struct core *core)
     json_decref(core->ours);
     json_decref(core->foreign);
     json_decref(core->others);
+    json_decref(core->silent);
     clock_timer_free(core->due_timer);
     clock_timer_free(core->reconcile_timer);
     clock_timer_free(core->probe_timer);

@@ -37,6 +37,8 @@ struct core_options {
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
     void *run_ctx;
     int64_t launch_timeout_ms;   /* from ungated to all running; default 300,000 */
+    int64_t lost_node_timeout_ms; /* from then on a pod that is being deleted on a node that does not answer is given
+                                   * up; 0: never */
     int64_t reconcile_period_ms; /* default 30,000 */
     int crash_at;             /* end the process with SIGKILL before the n-th effect (1..); 0: never; tests and demos.
                                * Effects are commits and calls to the cluster. */

@@ -59,6 +59,7 @@ struct core {
     json_t *ours;                      /* our objects as the stream told them: "Kind/ns/name" -> object */
     json_t *foreign;     /* those of other servers: "Kind/ns/name" -> {kind, namespace, name, job, server} */
     json_t *others;      /* the servers that were seen to have objects here, as a set */
+    json_t *silent;      /* nodes that are there and not ready: name -> since when we know */
     bool has_new_claims; /* claims of others changed since the last decision */
     bool is_synced;
     struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */

@@ -266,6 +266,7 @@ static int open_core(struct process *process, struct error *err)
         .provisioning_parameters = config->provisioning_parameters,
         .has_no_pod_groups = config->pod_groups == 0,
         .launch_timeout_ms = config->launch_timeout_ms,
+        .lost_node_timeout_ms = config->lost_node_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,
         .crash_at = (int)config->crash_at,
     };

@@ -53,6 +53,10 @@ struct cluster_ops {
     /* Delete; what it owns goes too (foreground). Gone already is a success. uid may be NULL: else only that object. */
     void (*remove)(struct cluster *cluster, const char *kind, const char *ns, const char *name, const char *uid,
                    cluster_done *done, void *ctx);
+    /* Delete a pod now, with no grace: for one whose node will not say that it has ended. It may run on there. uid as
+     * above. */
+    void (*erase)(struct cluster *cluster, const char *ns, const char *pod, const char *uid, cluster_done *done,
+                  void *ctx);
     /* Delete a claim of ours that no pod uses any more, at once: nobody else needs to look at it first. uid as above.
      */
     void (*release)(struct cluster *cluster, const char *ns, const char *claim, const char *uid, cluster_done *done,

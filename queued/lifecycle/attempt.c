@@ -50,6 +50,7 @@ void attempt_free(struct attempt *attempt)
         free(attempt->objects[i].gone_words);
     }
     free(attempt->objects);
+    free(attempt->waits);
     json_decref(attempt->placement);
     json_decref(attempt->chosen);
     json_decref(attempt->charges);

@@ -39,6 +39,7 @@ struct launch_object {
     bool is_allocated; /* those: it is written, whatever the stream has told */
     bool is_reserved;  /* those: for the members that use it, or kube-scheduler must do it */
     bool is_sick;      /* pods: a device of it was told to be unhealthy */
+    bool is_given_up;  /* pods: its node is not asked any more; not stored */
     bool is_foreign;   /* somebody else has an object of its name */
     char *gone_uid;    /* of the last one of which the stream told the end, or NULL */
     char *gone_words;  /* pods: why that one went, as far as it was told before; or NULL */
@@ -55,6 +56,7 @@ struct attempt {
     int64_t created_ms;
     int64_t step_ms; /* since when the server waits for the present step (not stored: a restart gives it more time) */
     uint64_t claims_seen; /* the lifecycle's claims_version when devices were last found to be ours alone */
+    char *waits;          /* the job's sentence while it waits for silent nodes to end it, or NULL */
     int64_t remove_ms;    /* since when the anchor is known to be removed; 0: not yet */
 };
 

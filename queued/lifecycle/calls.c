@@ -138,9 +138,9 @@ static void reserve_done(struct lifecycle *lc, struct job *job, struct launch_ob
 
 static void (*const handlers[])(struct lifecycle *lc, struct job *job, struct launch_object *object,
                                 const struct call_result *result) = {
-    [CALL_CREATE] = create_done,   [CALL_GET] = get_done,       [CALL_REMOVE] = remove_done,
-    [CALL_RELEASE] = remove_done,  [CALL_UNGATE] = ungate_done, [CALL_ALLOCATE] = allocate_done,
-    [CALL_RESERVE] = reserve_done,
+    [CALL_CREATE] = create_done,     [CALL_GET] = get_done,         [CALL_REMOVE] = remove_done,
+    [CALL_ERASE] = remove_done,      [CALL_RELEASE] = remove_done,  [CALL_UNGATE] = ungate_done,
+    [CALL_ALLOCATE] = allocate_done, [CALL_RESERVE] = reserve_done,
 };
 
 /* Of a call for nobody: a stray is gone, stays, or has just been made by a creation that came too late. */

@@ -103,6 +103,7 @@ static void remove_object(struct lifecycle *lc, struct job *job, struct launch_o
 {
     struct call_for target = {job->id, job->live->number, (size_t)(object - job->live->objects)};
     const char *uid = launch_object_uid(object);
+    bool is_now = !object->is_asked && member_is_given_up(lc, job, object);
 
     if (object->is_asked)
         return;
@@ -113,6 +114,8 @@ static void remove_object(struct lifecycle *lc, struct job *job, struct launch_o
     object->is_asked = true;
     if (!uid)
         outbox_get(lc->options.outbox, target, object->kind, object->ns, object->name);
+    else if (is_now)
+        outbox_erase(lc->options.outbox, target, object->ns, object->name, uid);
     else if (object->rank == RANK_CLAIM)
         outbox_release(lc->options.outbox, target, object->ns, object->name, uid);
     else
@@ -191,6 +194,7 @@ enum step step_end(struct lifecycle *lc, struct job *job)
 {
     struct attempt *attempt = job->live;
 
+    attempt_note_silence(lc, job);
     if (attempt->remove_ms == 0) {
         remove_object(lc, job, attempt_anchor(attempt));
         return STEP_WAIT;

@@ -90,6 +90,13 @@ void job_launch_failed(struct lifecycle *lc, struct job *job, const char *fmt, .
 void job_launch_refused(struct lifecycle *lc, struct job *job, const char *verb, const struct launch_object *object,
                         const struct error *err);
 
+/* ---- silent.c: members on nodes that do not answer ---- */
+
+/* Say which silent nodes an attempt that ends waits for; it is woken when they are not waited for any more. */
+void attempt_note_silence(struct lifecycle *lc, struct job *job);
+/* A pod that is being deleted is to be deleted without its node's word, from now on. */
+bool member_is_given_up(struct lifecycle *lc, struct job *job, struct launch_object *pod);
+
 /* ---- launch.c: calls and usage ---- */
 
 /* Whether an object may be asked for now; else the job is woken when it may. */
@@ -114,6 +121,8 @@ bool attempt_has_rival(struct lifecycle *lc, struct job *job);
 
 /* ---- health.c ---- */
 
+/* Being deleted: it has some grace left, or its node does not answer. */
+bool member_is_going(const json_t *pod);
 /* Evicted or deleted: what its containers end with is not of its own doing. */
 bool member_is_taken_away(const json_t *pod);
 /* Why a pod that was observed is lost, in words; empty when nothing tells. */

@@ -78,6 +78,8 @@ const char *job_sentence(const struct job *job)
 
     if (job->state == JOB_PENDING && job->wait.is_known)
         return job->wait.reason;
+    if (job->live && job->live->waits)
+        return job->live->waits;
     return job->reason[0] ? job->reason : plain[job->state];
 }
 

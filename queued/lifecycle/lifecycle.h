@@ -29,6 +29,7 @@ struct lifecycle_options {
     struct clock *clock;
     const char *server; /* our name on what we make: what carries another is not ours */
     int64_t launch_timeout_ms;
+    int64_t lost_node_timeout_ms;          /* see silent.c; 0: a node that does not answer is waited for, for ever */
     const char *provisioning_class;        /* nodes are asked for with it; NULL: they are not. See ask.h */
     const json_t *provisioning_parameters; /* object of texts, or NULL */
     void *ctx;
@@ -39,6 +40,8 @@ struct lifecycle_options {
     void (*changed)(void *ctx, const struct job *job);
     /* "namespace/name" of another claim that has the device of this result of an allocation too; NULL: none. */
     const char *(*other_holder)(void *ctx, const json_t *result, const char *ns, const char *claim);
+    /* Whether a node is not ready, or not there; then also since when, as far as we have seen it. */
+    bool (*node_is_silent)(void *ctx, const char *node, int64_t *out_since_ms);
     /* The apiVersion in which the cluster has ProvisioningRequests now; NULL: it has none. */
     const char *(*provisioning)(void *ctx);
     /* The scheduler decided otherwise than planned: the charges by what it did (resource -> amount), new reference. */
@@ -107,6 +110,8 @@ void lifecycle_observe(struct lifecycle *lifecycle, const json_t *object, bool i
 void lifecycle_reconcile(struct lifecycle *lifecycle);
 /* Claims of others have changed, since the last turn: look again whether devices of ours are among theirs. */
 void lifecycle_claims_changed(struct lifecycle *lifecycle);
+/* A node fell silent, or answers again. */
+void lifecycle_nodes_changed(struct lifecycle *lifecycle);
 /* The end of a call (see outbox.h); the core hands it on. */
 void lifecycle_call_done(struct lifecycle *lifecycle, const struct call_result *result);
 

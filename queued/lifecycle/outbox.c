@@ -149,6 +149,16 @@ void outbox_remove(struct outbox *outbox, struct call_for target, const char *ki
                                    .uid = TEXT(uid)});
 }
 
+void outbox_erase(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *uid)
+{
+    promise(outbox, &(struct call){.kind = CALL_ERASE,
+                                   .target = target,
+                                   .object_kind = TEXT("Pod"),
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(pod),
+                                   .uid = TEXT(uid)});
+}
+
 void outbox_release(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid)
 {
     promise(outbox, &(struct call){.kind = CALL_RELEASE,
@@ -223,6 +233,9 @@ static void call_send(struct call *call)
         return;
     case CALL_REMOVE:
         cluster->ops->remove(cluster, call->object_kind, call->ns, call->name, call->uid, call_done, call);
+        return;
+    case CALL_ERASE:
+        cluster->ops->erase(cluster, call->ns, call->name, call->uid, call_done, call);
         return;
     case CALL_RELEASE:
         cluster->ops->release(cluster, call->ns, call->name, call->uid, call_done, call);

@@ -20,7 +20,16 @@ struct outbox;
 
 #define OUTBOX_MAX_IN_FLIGHT 64
 
-enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_RELEASE, CALL_UNGATE, CALL_ALLOCATE, CALL_RESERVE };
+enum call_kind {
+    CALL_CREATE,
+    CALL_GET,
+    CALL_REMOVE,
+    CALL_ERASE,
+    CALL_RELEASE,
+    CALL_UNGATE,
+    CALL_ALLOCATE,
+    CALL_RESERVE
+};
 
 /* Whom a call is for; comes back with its result. */
 struct call_for {
@@ -56,6 +65,7 @@ void outbox_create(struct outbox *outbox, struct call_for target, json_t *body);
 void outbox_get(struct outbox *outbox, struct call_for target, const char *kind, const char *ns, const char *name);
 void outbox_remove(struct outbox *outbox, struct call_for target, const char *kind, const char *ns, const char *name,
                    const char *uid);
+void outbox_erase(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *uid);
 void outbox_release(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid);
 void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *node);
 void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,

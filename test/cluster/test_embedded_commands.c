@@ -95,6 +95,26 @@ static void test_commands__a_node_that_goes_down_takes_its_pods_along(void **sta
     world_close(&world);
 }
 
+/* Nobody is left there who could end its pods: a deleted one stays until the node is up again, or it is erased. */
+static void test_commands__a_silent_node_keeps_its_pods(void **state)
+{
+    struct world world;
+
+    (void)state;
+    running_pair(&world);
+    assert_int_equal(world_command(&world, NULL, "{'nodeDown': 'n1', 'silent': true}"), ERR_NONE);
+    world_run(&world, 60000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1 going");
+    world.cluster->ops->erase(world.cluster, "default", "p", "another", NULL, NULL);
+    world_run(&world, 1000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n1 going");
+    world.cluster->ops->erase(world.cluster, "default", "p", NULL, NULL, NULL);
+    world_run(&world, 1000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "none");
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "free");
+    world_close(&world);
+}
+
 static void test_commands__a_deleted_node_loses_its_pods(void **state)
 {
     struct world world;
@@ -311,6 +331,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands__fail_the_other_requests),
         cmocka_unit_test(test_commands__a_node_that_goes_down_takes_its_pods_along),
+        cmocka_unit_test(test_commands__a_silent_node_keeps_its_pods),
         cmocka_unit_test(test_commands__a_deleted_node_loses_its_pods),
         cmocka_unit_test(test_commands__a_no_execute_taint_on_a_node_evicts),
         cmocka_unit_test(test_commands__a_tainted_device_is_not_given_away),

@@ -6,7 +6,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 
-enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE, OP_RESERVE };
+enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_ERASE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE, OP_RESERVE };
 
 /* A call on its way, with what it takes to make it later. */
 struct relay_call {
@@ -289,6 +289,9 @@ static void carry_out(struct relay_call *call, cluster_done *done)
     case OP_REMOVE:
         behind->ops->remove(behind, call->kind, call->ns, call->name, call->uid, done, call);
         break;
+    case OP_ERASE:
+        behind->ops->erase(behind, call->ns, call->name, call->uid, done, call);
+        break;
     case OP_RELEASE:
         behind->ops->release(behind, call->ns, call->name, call->uid, done, call);
         break;
@@ -364,6 +367,13 @@ static void port_remove(struct cluster *port, const char *kind, const char *ns, 
         done, ctx);
 }
 
+static void port_erase(struct cluster *port, const char *ns, const char *pod, const char *uid, cluster_done *done,
+                       void *ctx)
+{
+    call_make(of(port), &(struct relay_call){.op = OP_ERASE, .ns = TEXT(ns), .name = TEXT(pod), .uid = TEXT(uid)}, done,
+              ctx);
+}
+
 static void port_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
                          void *ctx)
 {
@@ -424,6 +434,7 @@ static const struct cluster_ops ops = {
     .create = port_create,
     .get = port_get,
     .remove = port_remove,
+    .erase = port_erase,
     .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,

@@ -85,6 +85,7 @@ static void start_core(struct stage *stage)
                                    .crash = on_crash,
                                    .crash_ctx = stage,
                                    .launch_timeout_ms = stage->launch_timeout_ms,
+                                   .lost_node_timeout_ms = stage->options.lost_node_timeout_ms,
                                    .reconcile_period_ms = stage->options.reconcile_period_ms,
                                    .run = stage->options.planning_ms ? run_round : NULL,
                                    .run_ctx = stage};

@@ -281,6 +281,24 @@ int api_remove(struct embedded *cluster, const char *kind, const char *ns, const
     return 0;
 }
 
+void api_erase(struct embedded *cluster, const char *ns, const char *name, const char *uid)
+{
+    struct entry *entry = entry_find(cluster, KIND_POD, ns, name);
+    json_t *draft, *metadata;
+
+    if (!entry || (uid && strcmp(uid, entry->uid) != 0))
+        return;
+    if (entry->n_dependents == 0 && json_array_size(field_get(entry->json, "metadata", "finalizers", NULL)) == 0) {
+        entry_drop(entry);
+        return;
+    }
+    draft = entry_draft(entry);
+    metadata = json_object_get(draft, "metadata");
+    json_object_set_new(metadata, "deletionTimestamp", when_json(clock_now_ms(cluster->clock)));
+    json_object_set_new(metadata, "deletionGracePeriodSeconds", json_integer(0));
+    entry_change(entry, draft);
+}
+
 /* ---- logs ---- */
 
 /* Members run nothing, so their output is the story that a container would tell. */

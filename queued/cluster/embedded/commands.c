@@ -113,12 +113,16 @@ static void drop_unreachable(json_t *taints)
 }
 
 /* The node controller's view: condition Ready and the taints that go with it. */
-static void node_set(struct entry *node, bool is_up)
+static void node_set(struct entry *node, bool is_up, bool is_silent)
 {
     static const char *const effects[] = {"NoSchedule", "NoExecute"};
     int64_t now_ms = clock_now_ms(node->cluster->clock);
     json_t *draft = entry_draft(node), *spec = field_object(draft, "spec"), *taints = field_array(spec, "taints");
 
+    json_object_del(json_object_get(json_object_get(draft, "metadata"), "annotations"), ANNOTATION_SILENT);
+    if (is_silent)
+        json_object_set_new(field_object(field_object(draft, "metadata"), "annotations"), ANNOTATION_SILENT,
+                            json_string("true"));
     pod_condition(draft, "Ready", is_up, is_up ? "KubeletReady" : "NodeStatusUnknown", NULL, now_ms);
     drop_unreachable(taints);
     for (size_t i = 0; !is_up && i < ARRAY_SIZE(effects); i++)
@@ -131,15 +135,18 @@ static void node_set(struct entry *node, bool is_up)
 
 static int command_node_down(struct embedded *cluster, const json_t *command, struct error *err)
 {
+    const json_t *silent = json_object_get(command, "silent");
     struct entry *node, *pod;
     char message[300];
 
     if (find_named(cluster, KIND_NODE, command, "nodeDown", &node, err) < 0)
         return -1;
+    if (silent && !json_is_boolean(silent))
+        return error_field(err, "silent", "must be true or false");
     snprintf(message, sizeof(message), "Node %s which was running the pod is unresponsive", node->name);
-    node_set(node, false);
+    node_set(node, false, json_is_true(silent));
     DL_FOREACH (cluster->lists[KIND_POD], pod)
-        if (pod_is_bound(pod) && !pod_is_finished(pod) &&
+        if (!json_is_true(silent) && pod_is_bound(pod) && !pod_is_finished(pod) &&
             strcmp(field_text(pod->json, "spec", "nodeName", NULL), node->name) == 0)
             pod_end(pod, 137, "NodeLost", message, clock_now_ms(cluster->clock));
     return 0;
@@ -151,7 +158,8 @@ static int command_node_up(struct embedded *cluster, const json_t *command, stru
 
     if (find_named(cluster, KIND_NODE, command, "nodeUp", &node, err) < 0)
         return -1;
-    node_set(node, true);
+    node_set(node, true, false);
+    push_pods_of(node);
     return 0;
 }
 
@@ -327,7 +335,7 @@ static const struct command {
     int (*run)(struct embedded *cluster, const json_t *command, struct error *err);
 } commands[] = {
     {"fail", " kind nth error words applied ", command_fail},
-    {"nodeDown", " ", command_node_down},
+    {"nodeDown", " silent ", command_node_down},
     {"nodeUp", " ", command_node_up},
     {"deviceTaint", " ", command_device_taint},
     {"deviceUntaint", " ", command_device_untaint},

@@ -271,6 +271,18 @@ static void port_remove(struct cluster *port, const char *kind, const char *ns, 
     request_end(cluster, &request, rc, &err, NULL, done, ctx);
 }
 
+static void port_erase(struct cluster *port, const char *ns, const char *pod, const char *uid, cluster_done *done,
+                       void *ctx)
+{
+    struct embedded *cluster = of(port);
+    struct request request = request_begin(cluster, "remove", "Pod");
+    struct error err = {0};
+
+    if (request.is_applied)
+        api_erase(cluster, ns, pod, uid);
+    request_end(cluster, &request, 0, &err, NULL, done, ctx);
+}
+
 static void port_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
                          void *ctx)
 {
@@ -369,6 +381,7 @@ static const struct cluster_ops ops = {
     .create = port_create,
     .get = port_get,
     .remove = port_remove,
+    .erase = port_erase,
     .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,

@@ -34,8 +34,8 @@ MUST_CHECK int embedded_new(const struct embedded_options *options, struct clock
 /* Failures on command, for demonstrations and tests. `command` is a JSON object:
  *   {"fail": "create" | "remove" | "ungate" | "allocate" | "reserve" | "get" | "logs", "kind": "Pod", "nth": 2,
  *    "error": "conflict" | "denied" | "invalid" | "not-found" | "timeout" | "unavailable", "words": what is answered}
- *   {"nodeDown": "n1"} {"nodeUp": "n1"} {"deviceTaint": {"driver","pool","device","effect","key"}} {"deviceUntaint":
- * {...}}
+ *   {"nodeDown": "n1", "silent": true} {"nodeUp": "n1"}    silent: its kubelet does nothing more, also ends no pod
+ *   {"deviceTaint": {"driver","pool","device","effect","key"}} {"deviceUntaint": {...}}
  *   {"killPod": "ns/name", "exitCode": 137} {"deleteObject": {"kind","namespace","name"}} {"putObject": {...}}
  *   {"hold": "schedule"} {"release": "schedule"}           stop and resume scheduling
  *   {"lose": "stream"}                                     tell `lost`, then everything anew

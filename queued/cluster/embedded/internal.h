@@ -109,6 +109,7 @@ void entry_restore(struct entry *entry, json_t *json);
 void entry_drop(struct entry *entry); /* gone; frees it */
 /* Look at it again before the turn ends. */
 void entry_push(struct entry *entry);
+void push_pods_of(const struct entry *node); /* those on a node */
 struct entry *entry_pop(struct embedded *cluster);
 void entries_free(struct embedded *cluster);
 bool entry_is_going(const struct entry *entry); /* has a deletionTimestamp */
@@ -121,6 +122,8 @@ MUST_CHECK int api_create(struct embedded *cluster, const json_t *object, struct
 MUST_CHECK int api_put(struct embedded *cluster, const json_t *object, struct entry **out, struct error *err);
 MUST_CHECK int api_remove(struct embedded *cluster, const char *kind, const char *ns, const char *name, const char *uid,
                           struct error *err);
+/* A pod with no grace, whatever its node says. */
+void api_erase(struct embedded *cluster, const char *ns, const char *name, const char *uid);
 MUST_CHECK int api_ungate(struct embedded *cluster, const char *ns, const char *pod, struct entry **out,
                           struct error *err);
 /* Write a claim's status.allocation, with the time and the finalizer (allocate.c). */
@@ -210,6 +213,7 @@ MUST_CHECK int state_load(struct embedded *cluster, struct disk *disk, struct er
 void warn_of_absent_nodes(struct embedded *cluster);
 #define ANNOTATION_MANIFEST "embedded.queue.dra/manifest" /* hash of the manifest that a state file stands over */
 #define ANNOTATION_REMOVED  "embedded.queue.dra/removed"  /* a state file that takes an object of the manifests away */
+#define ANNOTATION_SILENT   "embedded.queue.dra/silent"   /* of a node: its kubelet does nothing more */
 #define ANNOTATION_UNGATED  "embedded.queue.dra/ungated"  /* when */
 
 /* ---- the cluster (embedded.c) ---- */

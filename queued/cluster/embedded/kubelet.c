@@ -236,6 +236,15 @@ static bool has_lost_its_node(const struct entry *pod)
            !entry_find(pod->cluster, KIND_NODE, NULL, field_text(pod->json, "spec", "nodeName", NULL));
 }
 
+/* Then nobody ends or starts anything there; evictions are not the kubelet's. */
+static bool is_on_silent_node(const struct entry *pod)
+{
+    const struct entry *node =
+        entry_find(pod->cluster, KIND_NODE, NULL, field_text(pod->json, "spec", "nodeName", NULL));
+
+    return node && field_text(node->json, "metadata", "annotations", ANNOTATION_SILENT, NULL);
+}
+
 enum step { STEP_STOP, STEP_EVICT, STEP_DEADLINE, STEP_END, STEP_START, STEP_COUNT };
 
 static void take_step(struct entry *pod, enum step step, int64_t at_ms, const char *eviction)
@@ -267,6 +276,7 @@ void pod_look(struct entry *pod)
     int64_t now_ms = clock_now_ms(pod->cluster->clock), due[STEP_COUNT];
     enum step first = STEP_STOP;
     const char *eviction = NULL;
+    bool is_silent;
 
     if (pod_is_finished(pod) || !pod_is_bound(pod))
         return;
@@ -274,15 +284,19 @@ void pod_look(struct entry *pod)
         pod_end(pod, 137, "NodeLost", "the node is gone", now_ms);
         return;
     }
+    is_silent = is_on_silent_node(pod);
     due[STEP_STOP] =
         entry_is_going(pod) ? when_read(field_get(pod->json, "metadata", "deletionTimestamp", NULL), 0) : INT64_MAX;
     due[STEP_EVICT] = entry_is_going(pod) ? INT64_MAX : eviction_due(pod, &eviction);
     due[STEP_DEADLINE] = is_running(pod) ? deadline_due(pod) : INT64_MAX;
     due[STEP_END] = is_running(pod) ? end_due(pod) : INT64_MAX;
     due[STEP_START] = is_running(pod) || entry_is_going(pod) ? INT64_MAX : start_due(pod);
-    for (enum step step = STEP_STOP; step < STEP_COUNT; step++)
+    for (enum step step = STEP_STOP; step < STEP_COUNT; step++) {
+        if (is_silent && step != STEP_EVICT)
+            due[step] = INT64_MAX;
         if (due[step] < due[first])
             first = step;
+    }
     if (due[first] <= now_ms)
         take_step(pod, first, due[first], eviction);
     else if (due[first] != INT64_MAX)

@@ -277,7 +277,7 @@ static void unlink_entry(struct entry *entry)
     HASH_DELETE(by_uid, cluster->by_uid, entry);
 }
 
-static void push_pods_of(const struct entry *node)
+void push_pods_of(const struct entry *node)
 {
     struct entry *pod;
 

@@ -47,6 +47,7 @@ struct call {
     int step;                  /* of a row of requests */
     char *uid;                 /* VERB_REMOVE, VERB_RELEASE: of what is meant, or NULL */
     const char *policy;        /* VERB_REMOVE, VERB_RELEASE: what becomes of what it owns */
+    bool is_now;               /* VERB_REMOVE: without grace */
     char *target;              /* path of the object that a row of requests is about */
     json_t *allocation;        /* VERB_ALLOCATE: what is to be written */
     size_t tail_lines;         /* VERB_LOGS */

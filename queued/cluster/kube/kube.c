@@ -286,6 +286,7 @@ static const struct cluster_ops ops = {
     .create = kube_create,
     .get = kube_get,
     .remove = kube_remove,
+    .erase = kube_erase,
     .release = kube_release,
     .ungate = kube_ungate,
     .allocate = kube_allocate,

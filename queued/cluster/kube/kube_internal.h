@@ -52,6 +52,7 @@ void kube_create(struct cluster *port, const json_t *object, cluster_done *done,
 void kube_get(struct cluster *port, const char *kind, const char *ns, const char *name, cluster_done *done, void *ctx);
 void kube_remove(struct cluster *port, const char *kind, const char *ns, const char *name, const char *uid,
                  cluster_done *done, void *ctx);
+void kube_erase(struct cluster *port, const char *ns, const char *pod, const char *uid, cluster_done *done, void *ctx);
 void kube_release(struct cluster *port, const char *ns, const char *claim, const char *uid, cluster_done *done,
                   void *ctx);
 void kube_ungate(struct cluster *port, const char *ns, const char *pod, const char *node, cluster_done *done,

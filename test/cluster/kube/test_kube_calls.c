@@ -654,6 +654,9 @@ static void test_kube__deletion_is_whole_and_of_that_object(void **state)
 {
     static const struct reply replies[2] = {{200, "{}", 0, false}};
     struct world *world = *state;
+    json_t *wanted =
+        json_pack("{s:s, s:s, s:s, s:i, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1", "propagationPolicy",
+                  "Background", "gracePeriodSeconds", 0, "preconditions", "uid", "u-2");
 
     world->replies = replies;
     start(world);
@@ -668,6 +671,11 @@ static void test_kube__deletion_is_whole_and_of_that_object(void **state)
     world->cluster->ops->remove(world->cluster, "Pod", "a", "p", NULL, on_done, world); /* owns nothing */
     run(world, 100);
     assert_string_equal(json_string_value(json_object_get(sent(world, 2), "propagationPolicy")), "Background");
+    assert_null(json_object_get(sent(world, 2), "gracePeriodSeconds"));
+    world->cluster->ops->erase(world->cluster, "a", "p", "u-2", on_done, world);
+    run(world, 100);
+    assert_true(json_equal(sent(world, 3), wanted));
+    json_decref(wanted);
 }
 
 static void test_kube__ungating_removes_all_gates(void **state)
