@@ -85,13 +85,15 @@ json_t *placement_to_json(const struct placement *placement, const struct gang_s
 
     for (size_t i = 0; i < placement->n_members; i++) {
         const struct placed_member *member = &placement->members[i];
-        json_t *claims = json_array();
+        json_t *claims = json_array(), *one;
 
         for (size_t c = 0; c < member->n_claims; c++)
             json_array_append_new(claims, claim_json(&member->claims[c]));
-        json_array_append_new(members,
-                              json_pack("{s:s, s:I, s:s, s:o}", "group", spec->groups[member->group].name, "index",
-                                        (json_int_t)member->index, "node", member->node, "claims", claims));
+        one = json_pack("{s:s, s:I, s:s, s:o}", "group", spec->groups[member->group].name, "index",
+                        (json_int_t)member->index, "node", member->node, "claims", claims);
+        if (member->turn)
+            json_object_set_new(one, "turn", json_integer((json_int_t)member->turn));
+        json_array_append_new(members, one);
     }
     for (size_t s = 0; s < placement->n_shared; s++)
         json_array_append_new(shared, allocation_to_json(&placement->shared[s], NULL, NULL));

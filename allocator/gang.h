@@ -112,6 +112,10 @@ struct placed_member {
     const char *node;
     const struct placed_claim *claims;
     size_t n_claims;
+    /* kube-scheduler must not be shown the member before those with lower turns are bound: it could take a device that
+     * they share for fuller than it is (gang_turns.c). 0: at once. Without meaning for what is bound by ourselves, and
+     * where it places the pods of a group together. */
+    size_t turn;
 };
 struct placement {
     const struct placed_member *members; /* in the order of groups, then index */
@@ -173,7 +177,8 @@ void gang_result_release(struct gang_result *result);
 json_t *steered_claim_spec(const struct snapshot *snapshot, const json_t *object, const struct allocation *allocation);
 
 /* A placement as JSON for storing and showing, and back. The text is the same for equal placements.
- *   {"members": [{"group", "index", "node", "claims": [{"podClaim", "source", "allocation": status.allocation}]}],
+ *   {"members": [{"group", "index", "node", "claims": [{"podClaim", "source", "allocation": status.allocation}],
+ *                "turn" if not 0}],
  *    "shared": [status.allocation], "bindOnly": bool} */
 json_t *placement_to_json(const struct placement *placement, const struct gang_spec *spec);
 

@@ -245,7 +245,8 @@ static struct placement *widened(struct gang *gang, const struct placement *plac
 }
 
 /* Replay once; when the plan has to follow first fit, *out_next is what it becomes. */
-static enum gang_steering check_once(struct gang *gang, const struct placement *placement, struct placement **out_next)
+static enum gang_steering check_once(struct gang *gang, const struct placement *placement, bool *out_exact,
+                                     struct placement **out_next)
 {
     struct replay r;
     struct replay_turn turn;
@@ -259,6 +260,7 @@ static enum gang_steering check_once(struct gang *gang, const struct placement *
         plain[m] = m;
     held = replay_play(&r, &turn, plain, r.n_members);
     ledger_free(turn.ledger);
+    *out_exact = r.is_exact;
     if (r.is_exact)
         return held ? GANG_STEERED : GANG_WRONG;
     if (!held)
@@ -277,10 +279,13 @@ static enum gang_steering check(struct gang *gang, struct placement **placement)
     for (size_t i = 0; i < MAX_FOLLOWS && at && answer == GANG_BIND_ONLY; i++) {
         struct arena_mark mark = arena_mark(&gang->work);
         struct placement *next = NULL;
+        bool is_exact;
 
-        answer = check_once(gang, at, &next);
-        if (answer == GANG_STEERED)
+        answer = check_once(gang, at, &is_exact, &next);
+        if (answer == GANG_STEERED) {
+            gang_turns(gang, is_exact, at);
             *placement = at;
+        }
         at = next;
         arena_rewind(&gang->work, mark);
     }

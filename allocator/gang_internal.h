@@ -8,6 +8,7 @@
  *   gang_plan.c      the choices around the search: values of gang constraints, same alternatives
  *   gang_place.c     a solution as a placement
  *   gang_check.c     whether steering holds the placement
+ *   gang_turns.c     which members may be shown to kube-scheduler together
  *   gang_replay.c    the steered claims, replayed through predict
  *   gang.c           verdicts
  *   explain*.c       the explanation: counts per node reason and request, and sentences (explain.h)
@@ -287,6 +288,11 @@ enum gang_steering {
 enum gang_steering gang_check(struct gang *gang, struct placement **placement);
 /* Mark what only binding can hold. */
 void gang_bind_only(struct placement *placement);
+
+/* ---- gang_turns.c ---- */
+
+/* Give the members their turns; is_exact: the steered claims leave kube-scheduler no choice of devices. */
+void gang_turns(struct gang *gang, bool is_exact, struct placement *placement);
 
 /* ---- explain.c ---- */
 

@@ -232,7 +232,9 @@ struct schedule {
     const struct placement *plan;
     struct arena arena;
     struct snapshot *now;
+    const struct snapshot *seen; /* what kube-scheduler takes for `now`, or NULL: that */
     bool has_shared;
+    struct allocation given[MAX_MEMBERS + MAX_GROUPS * 3]; /* the shares that each member brought, of all its claims */
     bool is_as_planned;
 };
 
@@ -283,6 +285,22 @@ static size_t asked_claims(struct schedule *s, const struct placed_member *membe
     return n;
 }
 
+/* Add the shares of an allocation to what the member brought. */
+static void note_shares(struct schedule *s, size_t index, const struct allocation *got)
+{
+    struct allocation *given = &s->given[index];
+    struct device_result *results = arena_array(&s->arena, struct device_result, given->n_results + got->n_results);
+    size_t n = 0;
+
+    for (size_t i = 0; i < given->n_results; i++)
+        results[n++] = given->results[i];
+    for (size_t i = 0; i < got->n_results; i++)
+        if (got->results[i].is_share)
+            results[n++] = got->results[i];
+    given->results = results;
+    given->n_results = n;
+}
+
 static bool schedule_member(struct schedule *s, size_t index)
 {
     struct placed_member member = s->plan->members[index];
@@ -293,7 +311,7 @@ static bool schedule_member(struct schedule *s, size_t index)
     struct prediction got;
     struct snapshot *next;
 
-    predict(s->now, member.node, asked, n, 0, &s->arena, &got);
+    predict(s->seen ? s->seen : s->now, member.node, asked, n, 0, &s->arena, &got);
     if (got.verdict != PREDICT_ALLOCATED)
         return false;
     memcpy(claims, member.claims, member.n_claims * sizeof(*claims));
@@ -304,6 +322,7 @@ static bool schedule_member(struct schedule *s, size_t index)
     for (size_t i = 0; i < n; i++) {
         bool shared = claims[entries[i]].source == GANG_CLAIM_SHARED;
 
+        note_shares(s, index, &got.allocations[i]);
         s->is_as_planned =
             s->is_as_planned &&
             same_devices(&got.allocations[i], shared ? &s->plan->shared[0] : &claims[entries[i]].allocation);
@@ -364,6 +383,145 @@ static size_t replay_orders(uint64_t seed, const struct snapshot *cluster, const
     return 0;
 }
 
+/* ---- claims in flight ---- */
+
+/* As kube-scheduler would see it while all claims of these members are both written and in flight: what they consume of
+ * shared devices counts once more. */
+static struct snapshot *counted_twice(const struct schedule *s, const size_t *order, size_t n)
+{
+    struct snapshot *seen = snapshot_ref(s->now);
+
+    for (size_t i = 0; i < n; i++) {
+        struct placed_claim claim = {.source = GANG_CLAIM_OWN, .allocation = s->given[order[i]]};
+        struct placed_member member = {.node = s->plan->members[order[i]].node, .claims = &claim, .n_claims = 1};
+        struct placement step = {.members = &member, .n_members = 1};
+        struct snapshot *next = snapshot_with(seen, &step);
+
+        snapshot_unref(seen);
+        seen = next;
+    }
+    return seen;
+}
+
+static bool plays_in_turns(struct schedule *s, const size_t *order)
+{
+    size_t n = s->plan->n_members, begin = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct snapshot *seen;
+        bool held;
+
+        if (s->plan->members[order[i]].turn != s->plan->members[order[begin]].turn)
+            begin = i;
+        seen = counted_twice(s, order + begin, i - begin);
+        s->seen = seen;
+        held = schedule_member(s, order[i]);
+        s->seen = NULL;
+        snapshot_unref(seen);
+        if (!held)
+            return false;
+    }
+    return true;
+}
+
+static void sort_by_turn(const struct placement *plan, size_t *order)
+{
+    for (size_t i = 1; i < plan->n_members; i++)
+        for (size_t k = i; k > 0 && plan->members[order[k]].turn < plan->members[order[k - 1]].turn; k--) {
+            size_t kept = order[k];
+
+            order[k] = order[k - 1];
+            order[k - 1] = kept;
+        }
+}
+
+/* Cards that are told apart, so that whatever a card seems to lack is lacking. */
+static struct world shares_world(struct rng *rng)
+{
+    struct world w = {.n_nodes = 1 + (int)rng_below(rng, 2), .n_groups = 1 + (int)rng_below(rng, MAX_GROUPS)};
+
+    for (int n = 0; n < w.n_nodes; n++)
+        w.nodes[n] = (struct world_node){.cpu = 64, .counters = {9, 9}};
+    w.n_devices = w.n_nodes + (int)rng_below(rng, 4);
+    for (int d = 0; d < w.n_devices; d++)
+        w.devices[d] = (struct world_device){
+            .node = d % w.n_nodes, .zone = -1, .numa = d, .memory = 3 + (int)rng_below(rng, 6), .multi = true};
+    for (int g = 0; g < w.n_groups; g++) {
+        struct world_group *group = &w.groups[g];
+
+        *group = (struct world_group){.members = 1 + (int)rng_below(rng, 3), .cpu = 1, .n_claims = 1};
+        for (int c = 0; c < group->n_claims; c++)
+            group->claims[c] = (struct world_claim){
+                .n_requests = 1,
+                .rule_request = -1,
+                .requests = {{.n_alts = 1, .alts = {{.model = -1, .count = 1, .memory = 1 + (int)rng_below(rng, 4)}}}}};
+    }
+    return w;
+}
+
+static size_t play_in_turns(uint64_t seed, const struct world *w, size_t *n_waiting, size_t *n_together)
+{
+    struct snapshot *cluster = world_snapshot(w);
+    struct rng rng = {.state = seed};
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+    size_t wrong = 0;
+
+    world_question_init(&question, w);
+    assert_int_equal(gang_fit(cluster, &question.spec, &question.arena, &result, &err), 0);
+    for (size_t t = 0; t < 6 && result.verdict == GANG_FITS && !result.placement->bind_only && !wrong; t++) {
+        const struct placement *plan = result.placement;
+        struct schedule s = {.cluster = cluster, .spec = &question.spec, .plan = plan, .is_as_planned = true};
+        size_t order[MAX_MEMBERS + MAX_GROUPS * 3];
+
+        for (size_t i = 0; i < plan->n_members; i++) {
+            order[i] = i;
+            *n_waiting += t == 0 && plan->members[i].turn > 0;
+            *n_together += t == 0 && plan->members[i].turn == 0 && i > 0;
+        }
+        for (size_t i = plan->n_members; i > 1; i--) {
+            size_t k = rng_below(&rng, i), kept = order[i - 1];
+
+            order[i - 1] = order[k];
+            order[k] = kept;
+        }
+        sort_by_turn(plan, order);
+        arena_init(&s.arena);
+        s.now = snapshot_ref(cluster);
+        if (!plays_in_turns(&s, order) || (!s.is_as_planned && !w->alike))
+            wrong += complain(seed, "a member is refused while claims of its turn are in flight");
+        snapshot_unref(s.now);
+        arena_release(&s.arena);
+    }
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(cluster);
+    return wrong;
+}
+
+static void test_gang__holds_while_claims_are_in_flight(void **state)
+{
+    uint64_t first = setting("GANG_SEED", 1), n = getenv("GANG_SEED") ? 1 : setting("GANG_CASES", CASES);
+    size_t wrong = 0, n_waiting = 0, n_together = 0;
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        struct rng rng = {.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
+        struct world w = shares_world(&rng);
+
+        wrong += play_in_turns(seed, &w, &n_waiting, &n_together);
+        w.alike = true;
+        wrong += play_in_turns(seed, &w, &n_waiting, &n_together);
+        w = world_random(&rng);
+        wrong += play_in_turns(seed, &w, &n_waiting, &n_together);
+        w.alike = true;
+        wrong += play_in_turns(seed, &w, &n_waiting, &n_together);
+    }
+    print_message("%zu members wait for a turn, %zu do not\n", n_waiting, n_together);
+    assert_int_equal(wrong, 0);
+}
+
 static size_t steer_alike(uint64_t seed, const struct world *w, struct tally *tally)
 {
     enum world_answer want = world_fits(w);
@@ -419,6 +577,7 @@ static void test_gang__holds_where_devices_look_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gang__agrees_with_plain_search),
+                                       cmocka_unit_test(test_gang__holds_while_claims_are_in_flight),
                                        cmocka_unit_test(test_gang__holds_where_devices_look_alike)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

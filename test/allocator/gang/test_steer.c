@@ -232,6 +232,66 @@ static void test_steer__a_claim_keeps_the_constraint_of_the_gang(void **state)
     expect_steered(&w);
 }
 
+/* ---- turns ---- */
+
+/* Two members, each with a share of `asked`, on one node with cards of these sizes. */
+static void expect_turns(const int *cards, int n_cards, int asked, bool is_alike, size_t second)
+{
+    struct world w = alike((const int[]){0, 0, 0, 0}, n_cards);
+    struct snapshot *snapshot;
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+
+    w.alike = is_alike;
+    for (int d = 0; d < n_cards; d++) {
+        w.devices[d].memory = cards[d];
+        w.devices[d].multi = true;
+    }
+    w.groups[0].members = 2;
+    w.groups[0].claims[0].requests[0].alts[0] = (struct world_ask){.model = -1, .count = 1, .memory = asked};
+    snapshot = world_snapshot(&w);
+    world_question_init(&question, &w);
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    assert_int_equal(result.verdict, GANG_FITS);
+    assert_int_equal(result.placement->members[0].turn, 0);
+    assert_int_equal(result.placement->members[1].turn, second);
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(snapshot);
+}
+
+static void test_steer__the_last_share_of_a_card_waits(void **state)
+{
+    (void)state;
+    expect_turns((const int[]){4}, 1, 2, false, 1);
+}
+
+static void test_steer__waits_where_one_share_counted_twice_leaves_too_little(void **state)
+{
+    (void)state;
+    expect_turns((const int[]){5}, 1, 2, false, 1);
+}
+
+static void test_steer__shares_go_together_where_there_is_room_for_both_counted_twice(void **state)
+{
+    (void)state;
+    expect_turns((const int[]){6}, 1, 2, false, 0);
+}
+
+static void test_steer__shares_of_different_cards_go_together(void **state)
+{
+    (void)state;
+    expect_turns((const int[]){2, 2}, 2, 2, false, 0);
+}
+
+/* Refused on its card, the second would take the other's. */
+static void test_steer__shares_of_cards_that_look_alike_go_one_by_one(void **state)
+{
+    (void)state;
+    expect_turns((const int[]){2, 2}, 2, 2, true, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +305,11 @@ int main(void)
         cmocka_unit_test(test_steer__keeps_devices_together_that_look_alike),
         cmocka_unit_test(test_steer__widens_claims_of_one_node),
         cmocka_unit_test(test_steer__a_claim_keeps_the_constraint_of_the_gang),
+        cmocka_unit_test(test_steer__the_last_share_of_a_card_waits),
+        cmocka_unit_test(test_steer__waits_where_one_share_counted_twice_leaves_too_little),
+        cmocka_unit_test(test_steer__shares_go_together_where_there_is_room_for_both_counted_twice),
+        cmocka_unit_test(test_steer__shares_of_different_cards_go_together),
+        cmocka_unit_test(test_steer__shares_of_cards_that_look_alike_go_one_by_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
