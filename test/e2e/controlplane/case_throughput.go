@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// How fast gangs get through, beside the same pods created directly, in one run on one control plane.
+// How fast gangs get through, beside the same pods created directly, in one run on one control plane. A benchmark: it fails when
+// pods are not bound, not when they are slow.
 //
 // Every pod has one device. Where all have room at once, they end when all are bound; else they run for a moment. Directly: eight pods after another as a gang would be, by ten workers,
 // with claims generated from a template, with claims that exist before the clock starts, and as native PodGroups.
@@ -60,27 +61,11 @@ func throughput(t *T, limits string) {
 		t.clear(f.ns)
 	}
 	report(t, flows, gangs)
-	byTemplate, existing, queued := flows[0].rate(), flows[1].rate(), flows[len(flows)-1].rate()
-	t.logf("queued : templates %.2f, queued : existing claims %.2f", queued/byTemplate, queued/existing)
-	bound := targets[limits]
-	least := bound.small
-	if t.options.isFull {
-		least = bound.full
+	byTemplate, existing := flows[0].rate(), flows[1].rate()
+	for _, f := range flows[len(flows)-2:] {
+		t.logf("%s : templates %.2f, : existing claims %.2f", f.name, f.rate()/byTemplate, f.rate()/existing)
 	}
-	if got := queued / bound.peer(byTemplate, existing); got < least {
-		t.errorf("queued: %.2f of the rate of %s, at least %.2f was to be", got, bound.name, least)
-	}
-}
-
-// What the rate of queued is to be at least, in terms of another flow's in the same run. A small run begins and ends in the
-// middle of things, so it only finds what went badly wrong.
-var targets = map[string]struct {
-	name        string
-	peer        func(byTemplate, existing float64) float64
-	small, full float64
-}{
-	"default-limits": {"creation from templates", func(byTemplate, _ float64) float64 { return byTemplate }, 1.5, 3},
-	"raised-limits":  {"direct creation with claims that exist", func(_, existing float64) float64 { return existing }, 0.4, 0.9},
+	t.logf("aims, in full size on a quiet machine: default limits 3 x templates, raised limits 0.9 x existing claims")
 }
 
 func (f *flow) rate() float64 {
