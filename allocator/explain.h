@@ -7,6 +7,7 @@
  *   explain_amounts.c   resources of nodes in numbers
  *   explain_holders.c   who holds what: jobs with all their claims, and claims of others
  *   explain_summary.c   the sentence
+ *   explain_passing.c   never, or not as long as some nodes and pools are as they are
  *   whatif.c            which single change would make it fit; whatif_ends.c: which holders would have to end;
  *                       whatif_nodes.c: how many nodes more would do */
 #ifndef QUEUED_ALLOCATOR_EXPLAIN_H

@@ -218,6 +218,8 @@ json_t *explain_summary(const struct gang *gang, enum gang_verdict verdict, cons
     BUF text = {0};
 
     buf_adds(&text, verdict_phrase(verdict));
+    if (verdict == GANG_WAITS && gang->waits_for)
+        buf_addf(&text, " for %s", gang->waits_for);
     if (verdict == GANG_REFUSED) {
         begin_part(&text, &n);
         buf_adds(&text, gang->refusal);

@@ -31,7 +31,7 @@ static enum gang_verdict decide(struct gang *gang, struct placement **out)
     gang->is_empty = false;
     ledger_free(empty);
     /* Undecided on the empty cluster is no proof of "never". */
-    return outcome == GS_NONE ? GANG_NEVER : GANG_WAITS;
+    return outcome == GS_NONE ? gang_passing(gang) : GANG_WAITS;
 }
 
 int gang_fit(const struct snapshot *snapshot, const struct gang_spec *spec, struct arena *arena,

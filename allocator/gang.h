@@ -94,7 +94,7 @@ struct gang_spec {
 enum gang_verdict {
     GANG_FITS,
     GANG_WAITS,     /* does not fit now, but would on the empty cluster */
-    GANG_NEVER,     /* would not fit on this cluster even if it were empty */
+    GANG_NEVER,     /* would not fit on this cluster even if it were empty, its nodes ready and its pools complete */
     GANG_UNDECIDED, /* not found within the budget */
     GANG_REFUSED, /* an object is missing or wrong (class, template, CEL error): kube-scheduler would never start it */
 };

@@ -92,6 +92,7 @@ struct gang_lift {
     size_t constraint;     /* of the spec; SIZE_MAX: none */
     bool all_selectors;    /* of all requests */
     const char *selector;  /* this one */
+    bool node_states; /* that nodes are cordoned, not ready, or tainted because of what is told of their state */
     bool device_taints, node_taints, node_selector, node_affinity, node_name, ports, counters, capacity;
     const char *resource; /* asked by pods */
 };
@@ -132,6 +133,7 @@ struct gang {
     uint64_t steps; /* left of the budget */
     uint64_t budget;
     const char *refusal;          /* why kube-scheduler would never start it */
+    const char *waits_for;        /* what is in the way of it and passes, "nodes a and b to become ready"; or NULL */
     const char *evaluation_error; /* the first expression that failed on a device */
 };
 
@@ -294,12 +296,20 @@ void gang_bind_only(struct placement *placement);
 /* Give the members their turns; is_exact: the steered claims leave kube-scheduler no choice of devices. */
 void gang_turns(struct gang *gang, bool is_exact, struct placement *placement);
 
+/* ---- explain_passing.c ---- */
+
+/* GANG_NEVER, for a gang that does not fit on the empty cluster; or GANG_WAITS, when only a state that passes is in the
+ * way: then gang->waits_for says which. */
+enum gang_verdict gang_passing(struct gang *gang);
+
 /* ---- explain.c ---- */
 
 json_t *gang_explain(struct gang *gang, enum gang_verdict verdict);
 
 /* ---- whatif.c ---- */
 
+/* whatif.c: a taint that Kubernetes itself sets for as long as a node is in some state. */
+bool gang_is_state_taint(const char *key);
 /* Apply what is lifted to a claim or a pod that has just been read. */
 void gang_lift_claim(const struct gang_lift *lift, struct claim *claim, struct arena *arena);
 void gang_lift_pod(const struct gang_lift *lift, struct pod_rules *rules, struct arena *arena);

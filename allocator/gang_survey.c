@@ -63,7 +63,7 @@ static void digest_lift(struct digest *d, const struct gang_lift *lift)
     digest_add(d, (uint64_t)lift->all_selectors | (uint64_t)lift->device_taints << 1 |
                       (uint64_t)lift->node_taints << 2 | (uint64_t)lift->node_selector << 3 |
                       (uint64_t)lift->node_affinity << 4 | (uint64_t)lift->node_name << 5 | (uint64_t)lift->ports << 6 |
-                      (uint64_t)lift->counters << 7 | (uint64_t)lift->capacity << 8);
+                      (uint64_t)lift->counters << 7 | (uint64_t)lift->capacity << 8 | (uint64_t)lift->node_states << 9);
 }
 
 static void digest_unit(struct digest *d, const struct gang_unit *unit)

@@ -48,6 +48,40 @@ static const struct toleration *tolerate_everything(struct arena *arena)
     return all;
 }
 
+/* The taints that its controllers set, and take away when the state is over. */
+static const char *const state_taints[] = {
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+};
+
+bool gang_is_state_taint(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(state_taints); i++)
+        if (strcmp(state_taints[i], key) == 0)
+            return true;
+    return false;
+}
+
+static void tolerate_states(struct pod_rules *rules, struct arena *arena)
+{
+    struct toleration *all = arena_array(arena, struct toleration, rules->n_tolerations + ARRAY_SIZE(state_taints));
+
+    for (size_t i = 0; i < rules->n_tolerations; i++)
+        all[i] = rules->tolerations[i];
+    for (size_t i = 0; i < ARRAY_SIZE(state_taints); i++)
+        all[rules->n_tolerations + i] = (struct toleration){
+            .key = state_taints[i], .value = "", .op = TOLERATE_EXISTS, .op_text = "Exists", .effect_text = ""};
+    rules->tolerations = all;
+    rules->n_tolerations += ARRAY_SIZE(state_taints);
+}
+
 void gang_lift_claim(const struct gang_lift *lift, struct claim *claim, struct arena *arena)
 {
     struct claim_request *requests = arena_array(arena, struct claim_request, claim->n_requests);
@@ -85,6 +119,8 @@ void gang_lift_pod(const struct gang_lift *lift, struct pod_rules *rules, struct
         rules->tolerations = tolerate_everything(arena);
         rules->n_tolerations = 1;
     }
+    if (lift->node_states)
+        tolerate_states(rules, arena);
     if (lift->ports)
         rules->demand.n_ports = 0;
 }

@@ -17,6 +17,10 @@
 #define CLOSED(name, spec)                                                                                             \
     "---\n{apiVersion: v1, kind: Node, metadata: {name: " name "}, spec: {" spec "}, status: {allocatable: {cpu: "     \
     "'8', memory: 32Gi, pods: '10'}}}\n"
+#define SILENT(name)                                                                                                   \
+    "---\n{apiVersion: v1, kind: Node, metadata: {name: " name "}, spec: {taints: [{key: "                             \
+    "node.kubernetes.io/unreachable, effect: NoExecute}]}, status: {allocatable: {cpu: '8', memory: 32Gi, pods: "      \
+    "'10'}, conditions: [{type: Ready, status: Unknown}]}}\n"
 #define GPU            CLASS("gpu")
 #define PLAIN(name)    "{name: " name "}"
 #define LINK(name, in) "{name: " name ", attributes: {link: {string: " in "}}}"
@@ -78,13 +82,34 @@ static const struct summary_case {
     {"never: the selector of nodes", TWO_SMALL, 1, ASK(""), "nodeSelector: {zone: a}", NULL,
      "The gang will never fit on this cluster: no node admits a member; 2 nodes (such as n1): label zone does not "
      "match the node selector; it could fit without the node selector (zone) on node n1."},
-    {"never: cordoned and tainted nodes",
+    {"waits: for a cordoned node, and not for a tainted one",
      CLOSED("n1", "unschedulable: true") CLOSED("n2", "taints: [{key: team, value: a, effect: NoSchedule}]")
          GPU SLICE("n1", PLAIN("a")),
      1, ASK(""), NULL, NULL,
-     "The gang will never fit on this cluster: no node admits a member; node n1: unschedulable (cordoned); node n2: "
-     "taint team=a:NoSchedule is not tolerated; it could fit if its pods tolerated the state (unschedulable or "
+     "The gang must wait for node n1 to be uncordoned: no node admits a member; node n1: unschedulable (cordoned); "
+     "node "
+     "n2: taint team=a:NoSchedule is not tolerated; it would fit if its pods tolerated the state (unschedulable or "
      "not-ready) on node n1."},
+    {"waits: for nodes that are not ready, with what they hold",
+     SILENT("n1") SILENT("n2") SILENT("n3") SILENT("n4") SILENT("n5") GPU SLICE("n1", PLAIN("a"))
+         SLICE("n2", PLAIN("a")),
+     2, ASK(""), NULL, NULL,
+     "The gang must wait for nodes n1, n2, n3 and 2 more to become ready: 0 of 2 members of group w find a place; no "
+     "node admits a member; 5 nodes (such as n1): not ready (node.kubernetes.io/not-ready); it would fit if its pods "
+     "tolerated the state (unschedulable or not-ready) on node n1."},
+    {"waits: for one node to be ready, and another to be uncordoned",
+     ROOMY("n0", "") SILENT("n1") CLOSED("n2", "unschedulable: true") GPU SLICE("n1", PLAIN("a"))
+         SLICE("n2", PLAIN("a")),
+     2, ASK(""), NULL, NULL,
+     "The gang must wait for node n1 to become ready, and node n2 to be uncordoned: 0 of 2 members of group w find a "
+     "place; request r of class gpu needs 1 device on one node, and no node that admits a member has more than 0 free, "
+     "though 2 of 2 that match are free in all; node n1: not ready (node.kubernetes.io/not-ready); it would fit if its "
+     "pods tolerated the state (unschedulable or not-ready) on node n1."},
+    {"never: nor when its node is ready again", SILENT("n1") GPU SLICE("n1", PLAIN("a")), 1, ASK(", count: 2"), NULL,
+     NULL,
+     "The gang will never fit on this cluster: no node admits a member; node n1: not ready "
+     "(node.kubernetes.io/not-ready); request r of class gpu needs 2 devices, more than the 1 that match in the whole "
+     "cluster."},
     {"never: devices are tainted", ROOMY("n1", "") GPU SLICE("n1", TAINTED("a") "," TAINTED("b")), 1, ASK(""), NULL,
      NULL,
      "The gang will never fit on this cluster: request r of class gpu needs 1 device, and 0 of 2 that match can be "
@@ -209,10 +234,11 @@ static const struct summary_case {
      1, ASK(", count: 3"), NULL, NULL,
      "The gang will never fit on this cluster: request r of class gpu needs 3 devices on one node, and no node that "
      "admits a member has more than 2 that match (n1)."},
-    {"a pool of the driver is named", TWO_SMALL POOL("late", "n1", "2", "devices: [{name: z}]"), 1, ASK(", count: 3"),
+    {"waits: for a pool of the driver", TWO_SMALL POOL("late", "n1", "2", "devices: [{name: z}]"), 1, ASK(", count: 3"),
      NULL, NULL,
-     "The gang will never fit on this cluster: request r of class gpu needs 3 devices on one node, and no node that "
-     "admits a member has more than 2 that match (n1); pool d.x/late is incomplete: not all of its slices are "
+     "The gang must wait for pool d.x/late to become complete: request r of class gpu needs 3 devices on one node, and "
+     "no node that admits a member has more than 2 free (n1), though 4 of 4 that match are free in all; pool d.x/late "
+     "is incomplete: not all of its slices are "
      "published."},
 };
 

@@ -92,7 +92,7 @@ static size_t compare_to_reference(uint64_t seed, const struct world *w, struct 
     return wrong;
 }
 
-/* With nothing in use: NEVER must mean that it does not fit then, WAITS that it does. */
+/* With nothing in use, and no node cordoned: NEVER must mean that it does not fit then, WAITS that it does. */
 static size_t compare_on_empty(uint64_t seed, const struct world *w)
 {
     struct snapshot *snapshot = world_snapshot(w);
@@ -106,6 +106,8 @@ static size_t compare_on_empty(uint64_t seed, const struct world *w)
 
     for (int d = 0; d < empty.n_devices; d++)
         empty.devices[d].used = false;
+    for (int n = 0; n < empty.n_nodes; n++)
+        empty.nodes[n].cordoned = false;
     want = world_fits(&empty);
     have = fit_text(w, snapshot, &text, &problem, &bind_only);
     if (have == GANG_NEVER && want == WORLD_FITS)
