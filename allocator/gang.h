@@ -175,6 +175,10 @@ void gang_result_release(struct gang_result *result);
  * under the request's name, narrowed to the planned devices where an attribute identifies them, constraints trimmed to
  * what is left. `object` is the template or claim it came from. */
 json_t *steered_claim_spec(const struct snapshot *snapshot, const json_t *object, const struct allocation *allocation);
+/* The same, and whether it admits the planned devices only: otherwise first fit decides among those that look like
+ * them. */
+json_t *steered_claim_spec_of(const struct snapshot *snapshot, const json_t *object,
+                              const struct allocation *allocation, bool *out_exact);
 
 /* A placement as JSON for storing and showing, and back. The text is the same for equal placements.
  *   {"members": [{"group", "index", "node", "claims": [{"podClaim", "source", "allocation": status.allocation}],

@@ -74,6 +74,11 @@ void snapshot_each_device(const struct snapshot *snapshot, void (*each)(void *ct
                           void *ctx);
 /* Attributes and capacities of a device as a new JSON object {"attributes": {...}, "capacity": {...}, "taints": [...]}. */
 json_t *snapshot_device_json(const struct snapshot *snapshot, const char *driver, const char *pool, const char *name);
+/* All that tells a device from others but its name, so that two devices with equal traits can stand for each other:
+ * {"driver", "pool", "self": {attributes, capacities, taints, nodes, ...}, "draws": [{"from": counter set, "holds": what
+ * is in the set, "takes": what the device draws from it, "groups"}]}. The name of a counter set is one more name. A new
+ * reference; NULL when there is no such device. */
+json_t *snapshot_device_traits(const struct snapshot *snapshot, const char *driver, const char *pool, const char *name);
 /* Nodes as a new JSON array: [{"name", "labels", "ready", "schedulable", "taints", "allocatable": {...}, "used": {...}}]. */
 json_t *snapshot_nodes_json(const struct snapshot *snapshot);
 

@@ -642,10 +642,17 @@ json_t *steer_claim(const struct snapshot *snapshot, const struct node *node, co
     return out;
 }
 
-json_t *steered_claim_spec(const struct snapshot *snapshot, const json_t *object, const struct allocation *allocation)
+json_t *steered_claim_spec_of(const struct snapshot *snapshot, const json_t *object,
+                              const struct allocation *allocation, bool *out_exact)
 {
     const struct node *node = allocation->only_node ? snapshot_find_node(snapshot, allocation->only_node) : NULL;
+
+    return steer_claim(snapshot, node, object, allocation, out_exact);
+}
+
+json_t *steered_claim_spec(const struct snapshot *snapshot, const json_t *object, const struct allocation *allocation)
+{
     bool is_exact;
 
-    return steer_claim(snapshot, node, object, allocation, &is_exact);
+    return steered_claim_spec_of(snapshot, object, allocation, &is_exact);
 }

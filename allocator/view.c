@@ -304,6 +304,86 @@ json_t *snapshot_device_json(const struct snapshot *snapshot, const char *driver
     return i == SIZE_MAX ? NULL : device_json(&p->devices[i]);
 }
 
+/* ---- what a device is, but for its name ---- */
+
+static const struct counter_set *find_set(const struct pool *pool, const struct slice *of, const char *name)
+{
+    for (size_t i = 0; i < pool->n_slices; i++)
+        for (size_t k = 0; pool->slices[i]->generation == of->generation && k < pool->slices[i]->n_sets; k++)
+            if (strcmp(pool->slices[i]->sets[k].name, name) == 0)
+                return &pool->slices[i]->sets[k];
+    return NULL;
+}
+
+static json_t *counters_json(const struct counter *counters, size_t n)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(json, counters[i].name, quantity_json(&counters[i].value));
+    return json;
+}
+
+static json_t *texts_json(const char *const *texts, size_t n)
+{
+    json_t *json = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(json, json_string(texts[i]));
+    return json;
+}
+
+static json_t *draws_json(const struct pool *pool, const struct pool_device *pd)
+{
+    json_t *draws = json_array();
+
+    for (size_t i = 0; i < pd->device->n_consumes; i++) {
+        const struct consumption *use = &pd->device->consumes[i];
+        const struct counter_set *set = find_set(pool, pd->slice, use->set);
+
+        json_array_append_new(draws, json_pack("{s:s, s:o, s:o, s:o}", "from", use->set, "holds",
+                                               counters_json(set ? set->counters : NULL, set ? set->n_counters : 0),
+                                               "takes", counters_json(use->counters, use->n_counters), "groups",
+                                               texts_json(use->groups, use->n_groups)));
+    }
+    return draws;
+}
+
+/* Which nodes have it: by name, or, where a selector or the slice of a pool of the network says so, by the slice. */
+static json_t *place_json(const struct pool_device *pd)
+{
+    const struct device *device = pd->device;
+    bool is_of_slice = pd->slice->selector || pd->slice->all_nodes;
+
+    return json_pack("{s:s?, s:s?, s:b, s:s?, s:s?}", "node", device->node_name, "sliceNode", pd->slice->node_name,
+                     "everywhere", device->all_nodes, "slice", is_of_slice ? pd->slice->name : NULL, "itself",
+                     device->selector ? device->name : NULL);
+}
+
+json_t *snapshot_device_traits(const struct snapshot *snapshot, const char *driver, const char *pool, const char *name)
+{
+    const struct pool *p = snapshot_find_pool(snapshot, driver, pool);
+    size_t i = p ? pool_find_device(p, name, SIZE_MAX) : SIZE_MAX;
+    const struct device *device;
+    json_t *self, *policies;
+
+    if (i == SIZE_MAX)
+        return NULL;
+    device = p->devices[i].device;
+    self = device_json(&p->devices[i]);
+    policies = json_array();
+    for (size_t c = 0; c < device->n_capacities; c++)
+        json_array_append_new(policies, json_integer((json_int_t)device->capacities[c].hash));
+    json_object_set_new(self, "policies", policies);
+    json_object_set_new(self, "place", place_json(&p->devices[i]));
+    json_object_set_new(self, "shared", json_boolean(device->multi));
+    json_object_set_new(self, "bindsToNode", json_boolean(device->binds_to_node));
+    json_object_set_new(self, "binding", texts_json(device->binding.items, device->binding.n));
+    json_object_set_new(self, "bindingFailure", texts_json(device->binding_failure.items, device->binding_failure.n));
+    return json_pack("{s:s, s:s, s:o, s:o}", "driver", driver, "pool", pool, "self", self, "draws",
+                     draws_json(p, &p->devices[i]));
+}
+
 static json_t *amounts_json(const struct resource_amount *amounts, size_t n)
 {
     json_t *json = json_object();

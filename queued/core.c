@@ -283,6 +283,16 @@ static json_t *on_drift(void *ctx, const struct job *job)
     return charges_now(ctx, job);
 }
 
+static json_t *on_device_traits(void *ctx, const char *driver, const char *pool, const char *device)
+{
+    struct core *core = ctx;
+    struct snapshot *snapshot = world_snapshot(core->world);
+    json_t *traits = snapshot_device_traits(snapshot, driver, pool, device);
+
+    snapshot_unref(snapshot);
+    return traits;
+}
+
 static void on_call_done(void *ctx, const struct call_result *result)
 {
     struct core *core = ctx;
@@ -335,6 +345,7 @@ int core_load(struct core *core, struct error *err)
         .assume = on_assume,
         .changed = on_job_changed,
         .other_holder = on_other_holder,
+        .device_traits = on_device_traits,
         .recharge = on_drift,
         .node_is_silent = on_node_is_silent,
         .provisioning = on_provisioning,

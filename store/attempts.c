@@ -14,6 +14,11 @@ void store_attempt_recharge(struct store *store, int64_t job, int64_t number, co
     write_row(store, ATTEMPT_RECHARGE, "iit", job, number, charges);
 }
 
+void store_attempt_place(struct store *store, int64_t job, int64_t number, const char *placement)
+{
+    write_row(store, ATTEMPT_PLACE, "iit", job, number, placement);
+}
+
 void store_object_insert(struct store *store, int64_t job, int64_t attempt, const struct object_row *row)
 {
     write_row(store, OBJECT_INSERT, "iiittttt", job, attempt, row->position, row->kind, row->ns, row->name, row->body,

@@ -59,6 +59,7 @@ struct object_row {
 };
 void store_attempt_insert(struct store *store, const struct attempt_row *row);
 void store_attempt_recharge(struct store *store, int64_t job, int64_t number, const char *charges);
+void store_attempt_place(struct store *store, int64_t job, int64_t number, const char *placement);
 void store_object_insert(struct store *store, int64_t job, int64_t attempt, const struct object_row *row);
 /* The attempt is gone from the cluster: forget its objects; its own row stays with the job. */
 void store_objects_delete(struct store *store, int64_t job, int64_t attempt);

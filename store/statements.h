@@ -32,6 +32,7 @@
     S(ATTEMPT_GET, "select job_id, number, shape, placement, chosen, charges, created_ms from attempt"                 \
                    " where job_id = ? and number = ?")                                                                 \
     S(ATTEMPT_RECHARGE, "update attempt set charges = ?3 where job_id = ?1 and number = ?2")                           \
+    S(ATTEMPT_PLACE, "update attempt set placement = ?3 where job_id = ?1 and number = ?2")                            \
     S(OBJECT_INSERT, "insert into launch_object (job_id, attempt, position, kind, namespace, name, body, planned)"     \
                      " values (?, ?, ?, ?, ?, ?, ?, ?)")                                                               \
     S(OBJECTS_DELETE, "delete from launch_object where job_id = ? and attempt = ?")                                    \

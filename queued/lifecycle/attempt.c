@@ -75,6 +75,8 @@ static void add_object(struct attempt *attempt, json_t *body, json_t *planned)
     };
     object->rank = rank_of(object->kind, metadata);
     object->is_bound = json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_BIND) != NULL;
+    object->is_loose = object->rank == RANK_ASSUMED ||
+                       json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_LOOSE) != NULL;
 }
 
 void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement, json_t *chosen, json_t *charges)
@@ -142,6 +144,14 @@ void attempt_store_charges(const struct attempt *attempt, int64_t job, struct st
 
     store_attempt_recharge(store, job, attempt->number, charges);
     free(charges);
+}
+
+void attempt_store_placement(const struct attempt *attempt, int64_t job, struct store *store)
+{
+    char *placement = text_of(attempt->placement);
+
+    store_attempt_place(store, job, attempt->number, placement);
+    free(placement);
 }
 
 static void load_row(void *ctx, const struct attempt_row *row)

@@ -36,6 +36,7 @@ struct launch_object {
     bool is_asked;     /* a call is on its way */
     bool is_ungated;   /* pods: the gates are off */
     bool is_bound;     /* claims: we write the allocation (bind.c) */
+    bool is_loose;     /* claims: kube-scheduler may give it other devices than the planned ones (behind.c) */
     bool is_allocated; /* those: it is written, whatever the stream has told */
     bool is_reserved;  /* those: for the members that use it, or kube-scheduler must do it */
     bool is_sick;      /* pods: a device of it was told to be unhealthy */
@@ -55,9 +56,11 @@ struct attempt {
     size_t n_objects;
     int64_t created_ms;
     int64_t step_ms; /* since when the server waits for the present step (not stored: a restart gives it more time) */
+    uint64_t order;  /* of planning, among live attempts; not stored: a restart goes by created_ms and job */
+    int64_t behind;  /* the job whose devices it waits for with its gates on, or 0; not stored */
     uint64_t claims_seen; /* the lifecycle's claims_version when devices were last found to be ours alone */
-    char *waits;          /* the job's sentence while it waits for silent nodes to end it, or NULL */
-    int64_t remove_ms;    /* since when the anchor is known to be removed; 0: not yet */
+    char *waits; /* the job's sentence while it waits for others: for devices, for silent nodes to end it; or NULL */
+    int64_t remove_ms; /* since when the anchor is known to be removed; 0: not yet */
 };
 
 struct attempt *attempt_new(int64_t number, size_t shape, int64_t created_ms);
@@ -74,6 +77,8 @@ void attempt_decide(struct attempt *attempt, json_t *objects, json_t *placement,
 void attempt_store(const struct attempt *attempt, int64_t job, struct store *store);
 /* Write the charges again after they changed. */
 void attempt_store_charges(const struct attempt *attempt, int64_t job, struct store *store);
+/* The same for the placement. */
+void attempt_store_placement(const struct attempt *attempt, int64_t job, struct store *store);
 /* Read it back. Returns 0, or -1: ERR_NOT_FOUND when it is not there, ERR_IO. */
 MUST_CHECK int attempt_load(struct store *store, int64_t job, int64_t number, struct attempt **out, struct error *err);
 

@@ -24,6 +24,7 @@ struct lifecycle {
     size_t n_dirty, cap_dirty;
     bool wants_plan;
     int64_t next_due_ms;
+    uint64_t n_planned;      /* attempts so far: the order of the next one */
     bool has_bound;          /* there is, or was, an attempt with claims that we allocate */
     bool may_not_reserve;    /* the cluster said so since this stream of changes began: see attempt_reserve() */
     uint64_t claims_version; /* grows when claims of others change */
@@ -94,6 +95,8 @@ void job_launch_refused(struct lifecycle *lc, struct job *job, const char *verb,
 
 /* Say which silent nodes an attempt that ends waits for; it is woken when they are not waited for any more. */
 void attempt_note_silence(struct lifecycle *lc, struct job *job);
+/* The sentence of a job that waits for others: takes the text, NULL for none. */
+void attempt_set_waits(struct lifecycle *lc, struct job *job, char *waits);
 /* A pod that is being deleted is to be deleted without its node's word, from now on. */
 bool member_is_given_up(struct lifecycle *lc, struct job *job, struct launch_object *pod);
 
@@ -107,6 +110,14 @@ bool pod_has_gates(const struct launch_object *pod);
 
 /* Write what the attempt is charged for: a row per resource, from now on; a row that is there gets the new amount. */
 void attempt_record_usage(struct lifecycle *lc, const struct job *job);
+
+/* ---- behind.c: attempts that cannot be told which devices to take ---- */
+
+/* Whether the gates may come off; else the attempt waits, which its reason says, and its launch timeout does not run.
+ */
+bool attempt_may_open(struct lifecycle *lc, struct job *job);
+/* Something happened to a job: look at those that wait for its devices. */
+void wake_behind(struct lifecycle *lc, struct job *awaited);
 
 /* ---- bind.c: claims that we allocate ---- */
 

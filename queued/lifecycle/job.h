@@ -56,6 +56,7 @@ struct job {
 
     uint64_t version; /* grows with every change: a plan made for an older one is void */
     int64_t due_ms;   /* it wants to be looked at then; INT64_MAX: only when something happens */
+    bool is_awaited;  /* attempts wait until it has its devices: wake_behind() */
     bool is_dirty;    /* it wants to be looked at now */
 };
 

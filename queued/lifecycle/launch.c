@@ -244,6 +244,8 @@ enum step step_launch(struct lifecycle *lc, struct job *job)
     attempt_note_health(lc, job);
     if (members_decide(lc, job) || has_trouble(lc, job))
         return STEP_MORE;
+    if (!attempt_may_open(lc, job))
+        return STEP_WAIT;
     if (attempt_reserve(lc, job))
         ungate_all(lc, job);
     late = first_not_started(job->live);

@@ -44,6 +44,8 @@ struct lifecycle_options {
     bool (*node_is_silent)(void *ctx, const char *node, int64_t *out_since_ms);
     /* The apiVersion in which the cluster has ProvisioningRequests now; NULL: it has none. */
     const char *(*provisioning)(void *ctx);
+    /* What a device is but for its name (see alike.h): a new reference, NULL when there is no such device. */
+    json_t *(*device_traits)(void *ctx, const char *driver, const char *pool, const char *device);
     /* The scheduler decided otherwise than planned: the charges by what it did (resource -> amount), new reference. */
     json_t *(*recharge)(void *ctx, const struct job *job);
 };

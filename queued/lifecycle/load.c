@@ -93,6 +93,30 @@ static int load_last_attempt(struct lifecycle *lc, struct job *job, struct error
     return 0;
 }
 
+static int cmp_planned(const void *a, const void *b)
+{
+    const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
+
+    if (x->live->created_ms != y->live->created_ms)
+        return x->live->created_ms < y->live->created_ms ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Attempts in the order in which they were planned, as far as is stored. */
+static void number_attempts(struct lifecycle *lc)
+{
+    struct job **live = mem_array(struct job *, lc->jobs.n + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < lc->jobs.n; i++)
+        if (lc->jobs.items[i]->live)
+            live[n++] = lc->jobs.items[i];
+    qsort(live, n, sizeof(struct job *), cmp_planned);
+    for (size_t i = 0; i < n; i++)
+        live[i]->live->order = ++lc->n_planned;
+    free(live);
+}
+
 static int load_attempts(struct lifecycle *lc, struct error *err)
 {
     for (size_t i = 0; i < lc->jobs.n; i++) {
@@ -109,6 +133,7 @@ static int load_attempts(struct lifecycle *lc, struct error *err)
         }
         job_touch(lc, job);
     }
+    number_attempts(lc);
     return 0;
 }
 

@@ -95,6 +95,7 @@ void job_event(struct lifecycle *lc, const struct job *job, const char *type, co
 
 void job_touch(struct lifecycle *lc, struct job *job)
 {
+    wake_behind(lc, job);
     if (job->is_dirty)
         return;
     job->is_dirty = true;

@@ -123,6 +123,7 @@ static json_t *claim_metadata(const struct objects_input *input, const char *nam
     if (theirs)
         json_object_set_new(to, "annotations", json_copy(theirs));
     json_object_del(json_object_get(to, "annotations"), ANNOTATION_BIND); /* ours to say */
+    json_object_del(json_object_get(to, "annotations"), ANNOTATION_LOOSE);
     return to;
 }
 
@@ -137,12 +138,16 @@ static void add_claim(const struct objects_input *input, const char *name, const
                       const struct allocation *allocation, const size_t *member, json_t *objects)
 {
     struct share_ids ids = {name, 0};
-    json_t *metadata = claim_metadata(input, name, object), *body;
+    json_t *metadata = claim_metadata(input, name, object), *body, *spec;
+    bool is_exact;
 
+    spec = steered_claim_spec_of(input->snapshot, object, allocation, &is_exact);
     if (bind_covers(&input->bind, object, allocation))
         set_annotation(metadata, ANNOTATION_BIND, "queued");
+    else if (!is_exact)
+        set_annotation(metadata, ANNOTATION_LOOSE, "alike");
     body = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim", "metadata",
-                     metadata, "spec", steered_claim_spec(input->snapshot, object, allocation));
+                     metadata, "spec", spec);
     add(objects, body, allocation_to_json(allocation, share_id, &ids), member);
 }
 

@@ -31,6 +31,7 @@
 #define LABEL_ASSUMED      "queue.dra/assumed" /* on claims that only count in the simulation */
 #define ANNOTATION_UNTIL   "queue.dra/until" /* on those: the pod that brings the real claim with it when it is bound */
 #define ANNOTATION_BIND    "queue.dra/allocated-by" /* on claims whose allocation we write: "queued" */
+#define ANNOTATION_LOOSE   "queue.dra/devices"      /* on claims that admit others than the planned devices: "alike" */
 #define LAUNCH_MASTER_PORT "29500"
 #define LAUNCH_NAME_MAX    63 /* of a DNS label: names of pods become host names */
 

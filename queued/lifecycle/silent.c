@@ -77,7 +77,7 @@ static void add_wait(struct lifecycle *lc, struct buf *text, const struct launch
         buf_adds(text, "; it is given up now");
 }
 
-static void set_waits(struct lifecycle *lc, struct job *job, char *waits)
+void attempt_set_waits(struct lifecycle *lc, struct job *job, char *waits)
 {
     char **old = &job->live->waits;
     bool is_same = (!waits && !*old) || (waits && *old && strcmp(waits, *old) == 0);
@@ -110,7 +110,7 @@ void attempt_note_silence(struct lifecycle *lc, struct job *job)
     }
     if (n > WAITS_NAMED)
         buf_addf(&text, "; and %zu more", n - WAITS_NAMED);
-    set_waits(lc, job, n > 0 ? buf_take(&text) : NULL);
+    attempt_set_waits(lc, job, n > 0 ? buf_take(&text) : NULL);
 }
 
 void lifecycle_nodes_changed(struct lifecycle *lc)
