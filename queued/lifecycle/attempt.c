@@ -57,6 +57,13 @@ void attempt_free(struct attempt *attempt)
     free(attempt);
 }
 
+static size_t turn_of(const json_t *metadata)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_TURN));
+
+    return text ? strtoul(text, NULL, 10) : 0;
+}
+
 /* Takes the references. */
 static void add_object(struct attempt *attempt, json_t *body, json_t *planned)
 {
@@ -75,6 +82,7 @@ static void add_object(struct attempt *attempt, json_t *body, json_t *planned)
     };
     object->rank = rank_of(object->kind, metadata);
     object->is_bound = json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_BIND) != NULL;
+    object->turn = object->rank == RANK_POD ? turn_of(metadata) : 0;
     object->is_loose = object->rank == RANK_ASSUMED ||
                        json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_LOOSE) != NULL;
 }

@@ -31,6 +31,7 @@ struct launch_object {
     const char *until; /* assumed claims: the pod that brings the real one, or NULL; borrowed from body */
     json_t *planned;   /* claims: status.allocation; pods: the node's name; or NULL */
     json_t *observed;  /* as the cluster told it last, or NULL */
+    size_t turn;       /* pods: the gate stays until those of lower turns are bound */
     bool is_there;     /* created or observed, and not gone since */
     bool is_told;      /* in the present stream of changes, or created since it began */
     bool is_asked;     /* a call is on its way */

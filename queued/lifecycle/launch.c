@@ -209,12 +209,30 @@ bool pod_has_gates(const struct launch_object *pod)
             json_array_size(json_object_get(json_object_get(pod->observed, "spec"), "schedulingGates")) > 0);
 }
 
+/* The lowest turn of those that are not bound yet. Until then kube-scheduler may count a share of theirs twice, once
+ * as written and once as in flight, and refuse who needs the rest of the card; nothing wakes that pod again for
+ * minutes. */
+static size_t present_turn(const struct attempt *attempt)
+{
+    size_t turn = SIZE_MAX;
+
+    for (size_t i = 0; i < attempt->n_objects; i++) {
+        const struct launch_object *pod = &attempt->objects[i];
+
+        if (pod->rank == RANK_POD && pod->turn < turn && !json_text_at(pod->observed, "spec", "nodeName", NULL))
+            turn = pod->turn;
+    }
+    return turn;
+}
+
 static void ungate_all(struct lifecycle *lc, struct job *job)
 {
+    size_t turn = present_turn(job->live);
+
     for (size_t i = 0; i < job->live->n_objects; i++) {
         struct launch_object *pod = &job->live->objects[i];
 
-        if (pod->rank != RANK_POD || !pod_has_gates(pod) || !launch_may_ask(lc, job, pod))
+        if (pod->rank != RANK_POD || pod->turn > turn || !pod_has_gates(pod) || !launch_may_ask(lc, job, pod))
             continue;
         pod->is_asked = true;
         outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name, json_string_value(pod->planned));

@@ -61,6 +61,8 @@ static json_t *pod_metadata(const struct member_input *member)
         json_object_set_new(annotations, ANNOTATION_CONSUME, json_string(member->consumes));
         json_object_set_new(annotations, ANNOTATION_CLASS, json_string(member->consumes_class));
     }
+    if (member->turn)
+        json_object_set_new(annotations, ANNOTATION_TURN, json_sprintf("%zu", member->turn));
     json_object_update_missing(annotations, json_object_get(from, "annotations"));
     json_object_set_new(labels, LABEL_GROUP, json_string(member->group->name));
     json_object_set_new(labels, LABEL_INDEX, json_sprintf("%zu", member->index));

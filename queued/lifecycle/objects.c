@@ -233,6 +233,31 @@ static size_t group_size(const struct placement *placement, size_t group)
     return n;
 }
 
+/* Whether we write all allocations that the member waits for. */
+static bool is_allocated_by_us(const struct objects_input *input, size_t member)
+{
+    const struct job_group *group = group_of(input, member);
+
+    if (input->placement->members[member].n_claims > group->n_claims) /* of extended resources */
+        return false;
+    for (size_t c = 0; c < group->n_claims; c++) {
+        const struct job_claim *claim = &group->claims[c];
+        const json_t *object = claim->source == JOB_CLAIM_SHARED ? input->spec->shared[claim->shared] : claim->object;
+
+        if (claim->source == JOB_CLAIM_EXISTING || !bind_covers(&input->bind, object, allocation_of(input, member, c)))
+            return false;
+    }
+    return true;
+}
+
+/* Turns are for what kube-scheduler allocates pod by pod. It has no pods of a group before it has all of them. */
+static size_t turn_of(const struct objects_input *input, size_t member)
+{
+    size_t turn = input->placement->members[member].turn;
+
+    return turn == 0 || input->pod_group || is_allocated_by_us(input, member) ? 0 : turn;
+}
+
 static void add_pods(const struct objects_input *input, const char *base, json_t *objects)
 {
     const struct placement *placement = input->placement;
@@ -256,6 +281,7 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
             .consumes_class = input->consumes_class,
             .job = input->job,
             .attempt = input->attempt,
+            .turn = turn_of(input, m),
             .index = placement->members[m].index,
             .group_size = sizes[placement->members[m].group],
             .rank = m,

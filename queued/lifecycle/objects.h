@@ -32,6 +32,7 @@
 #define ANNOTATION_UNTIL   "queue.dra/until" /* on those: the pod that brings the real claim with it when it is bound */
 #define ANNOTATION_BIND    "queue.dra/allocated-by" /* on claims whose allocation we write: "queued" */
 #define ANNOTATION_LOOSE   "queue.dra/devices"      /* on claims that admit others than the planned devices: "alike" */
+#define ANNOTATION_TURN    "queue.dra/turn" /* on pods that keep their gate until those of lower turns are bound */
 #define LAUNCH_MASTER_PORT "29500"
 #define LAUNCH_NAME_MAX    63 /* of a DNS label: names of pods become host names */
 

@@ -1,0 +1,130 @@
+/* Members that share a card are shown to the scheduler one turn after the other. */
+#include "test/support/cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "test/support/stage.h"
+
+#include "allocator/base/banned.h"
+
+static const char shares[] =
+    "apiVersion: queue.dra/v1\n"
+    "kind: GangJob\n"
+    "metadata: {name: train}\n"
+    "spec:\n"
+    "  queue: a\n"
+    "  groups:\n"
+    "    - name: w\n"
+    "      replicas: 2\n"
+    "      template:\n"
+    "        metadata: {annotations: {embedded.queue.dra/duration: 5s}}\n"
+    "        spec:\n"
+    "          containers: [{name: c, image: i, resources: {claims: [{name: g}]}}]\n"
+    "          resourceClaims: [{name: g, resourceClaimTemplateName: half}]\n"
+    "  claimTemplates:\n"
+    "    - name: half\n"
+    "      spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, capacity: {requests: {memory: "
+    "24Gi}}}}]}}\n";
+
+static void must_command(struct stage *stage, const char *json)
+{
+    struct error err = {0};
+
+    if (stage_command(stage, json, &err) < 0)
+        fail_msg("%s: %s", err.field, err.text);
+}
+
+static bool has_gate(const struct stage *stage, const char *pod)
+{
+    const json_t *object = json_object_get(stage->relay.objects, pod);
+
+    assert_non_null(object);
+    return json_array_size(json_object_get(json_object_get(object, "spec"), "schedulingGates")) > 0;
+}
+
+static const char first[] = "Pod/default/train-1-1-w-0", second[] = "Pod/default/train-1-1-w-1";
+
+/* Nothing is bound until the scheduler is let go. */
+static void start_held(struct stage *stage, struct stage_options options)
+{
+    options.manifests = "test/core/scenarios/shares.yaml";
+    stage_open_with(stage, &options);
+    must_command(stage, "{\"hold\": \"schedule\"}");
+    stage_must_submit(stage, shares);
+    stage_run(stage, 500);
+    assert_string_equal(stage_state(stage, "train"), "Launching");
+}
+
+static void finish(struct stage *stage)
+{
+    json_t *status;
+
+    must_command(stage, "{\"release\": \"schedule\"}");
+    stage_run(stage, 1000);
+    assert_string_equal(stage_state(stage, "train"), "Running");
+    assert_false(has_gate(stage, second));
+    stage_run(stage, 60000);
+    assert_string_equal(stage_state(stage, "train"), "Succeeded");
+    status = core_status(stage->core);
+    assert_int_equal(json_integer_value(json_object_get(status, "drift")), 0);
+    json_decref(status);
+    stage_close(stage);
+}
+
+static void test_core_turns__the_last_share_of_a_card_keeps_its_gate_until_the_first_is_bound(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    start_held(&stage, (struct stage_options){0});
+    assert_false(has_gate(&stage, first));
+    assert_true(has_gate(&stage, second));
+    finish(&stage);
+}
+
+static void test_core_turns__survive_a_restart(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    start_held(&stage, (struct stage_options){0});
+    stage_restart(&stage);
+    stage_run(&stage, 500);
+    assert_true(has_gate(&stage, second));
+    finish(&stage);
+}
+
+static void test_core_turns__what_we_allocate_needs_none(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    start_held(&stage, (struct stage_options){.bind_classes = "gpu"});
+    assert_false(has_gate(&stage, first));
+    assert_false(has_gate(&stage, second));
+    finish(&stage);
+}
+
+static void test_core_turns__a_pod_group_is_shown_at_once(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    start_held(&stage, (struct stage_options){.has_pod_groups = true});
+    assert_false(has_gate(&stage, first));
+    assert_false(has_gate(&stage, second));
+    finish(&stage);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_core_turns__the_last_share_of_a_card_keeps_its_gate_until_the_first_is_bound),
+        cmocka_unit_test(test_core_turns__survive_a_restart),
+        cmocka_unit_test(test_core_turns__what_we_allocate_needs_none),
+        cmocka_unit_test(test_core_turns__a_pod_group_is_shown_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
