@@ -185,6 +185,42 @@ static void test_snapshot__shows_who_holds_devices(void **state)
     snapshot_unref(snapshot);
 }
 
+static bool are_alike(const struct snapshot *snapshot, const char *a_pool, const char *a, const char *b_pool,
+                      const char *b)
+{
+    json_t *x = snapshot_device_traits(snapshot, "d.x", a_pool, a),
+           *y = snapshot_device_traits(snapshot, "d.x", b_pool, b);
+    bool result = x && y && json_equal(x, y);
+
+    json_decref(x);
+    json_decref(y);
+    return result;
+}
+
+static void test_snapshot__tells_what_a_device_is_but_for_its_name(void **state)
+{
+    struct features features = features_default(37);
+    struct snapshot_builder *builder = snapshot_builder_new(&features, true);
+    struct snapshot *snapshot;
+
+    (void)state;
+    put_yaml(builder, NODE("n1") NODE("n2") SLICE("n2", "{name: a}") SLICE(
+                          "n1", "{name: a}, {name: b}, {name: c, attributes: {x: {int: 1}}}, {name: d, capacity: "
+                                "{m: {value: 1Gi}}}, {name: e, capacity: {m: {value: 1024Mi}}}, {name: f, taints: "
+                                "[{key: k, effect: NoSchedule}]}"));
+    snapshot = snapshot_builder_build(builder);
+    snapshot_builder_free(builder);
+    assert_true(are_alike(snapshot, "n1", "a", "n1", "b"));
+    assert_true(are_alike(snapshot, "n1", "d", "n1", "e"));
+    assert_false(are_alike(snapshot, "n1", "a", "n1", "c"));
+    assert_false(are_alike(snapshot, "n1", "a", "n1", "d"));
+    assert_false(are_alike(snapshot, "n1", "a", "n1", "f"));
+    assert_false(are_alike(snapshot, "n1", "a", "n2", "a"));
+    assert_null(snapshot_device_traits(snapshot, "d.x", "n1", "z"));
+    assert_null(snapshot_device_traits(snapshot, "d.x", "n3", "a"));
+    snapshot_unref(snapshot);
+}
+
 static void test_snapshot__counts_what_matches(void **state)
 {
     struct snapshot *snapshot = cluster_of(
@@ -298,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_snapshot__with_a_placement),
         cmocka_unit_test(test_snapshot__with_a_placement_of_every_source),
         cmocka_unit_test(test_snapshot__shows_who_holds_devices),
+        cmocka_unit_test(test_snapshot__tells_what_a_device_is_but_for_its_name),
         cmocka_unit_test(test_snapshot__counts_what_matches),
         cmocka_unit_test(test_snapshot__counts_what_it_remembers),
         cmocka_unit_test(test_ledger__takes_and_rolls_back),

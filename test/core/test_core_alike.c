@@ -16,10 +16,17 @@
     "], claimTemplates: [" templates "]}}"
 #define WORD "deviceClassName: gpu, selectors: [{cel: {expression: '\"word\" in device.attributes[\"gpu.example\"]'}}]"
 
+#define TOLERANT "deviceClassName: gpu, tolerations: [{operator: Exists}]"
+
 static const char told[] = JOB("told", GROUP("w", "c"), TEMPLATE("c", WORD));
 static const char loose[] = JOB("loose", GROUP("w", "c"), TEMPLATE("c", "deviceClassName: gpu"));
-static const char members[] =
-    JOB("members", GROUP("v", "c") ", " GROUP("w", "c"), TEMPLATE("c", "deviceClassName: gpu"));
+static const char members[] = JOB("members", GROUP("v", "c") ", " GROUP("w", "c"), TEMPLATE("c", TOLERANT));
+
+static const char alike[] =
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: members}, spec: {queue: a, groups: [{name: w, "
+    "replicas: "
+    "2, template: {spec: {containers: [{name: c, image: i, resources: {claims: [{name: g}]}}], resourceClaims: [{name: "
+    "g, resourceClaimTemplateName: c}]}}}], claimTemplates: [" TEMPLATE("c", TOLERANT) "]}}";
 
 static void open_on(struct stage *stage, const char *manifests)
 {
@@ -99,6 +106,30 @@ static void test_core_alike__members_with_each_others_devices_are_no_drift(void 
     stage_run(&stage, 60000);
     assert_string_equal(stage_state(&stage, "members"), "Succeeded");
     stage_close(&stage);
+}
+
+/* One card is tainted, which all tolerate: the members of a group may exchange them, those of two groups may not. */
+static void test_core_alike__members_of_a_group_may_exchange_what_differs(void **state)
+{
+    static const struct {
+        const char *manifest;
+        int64_t drift;
+    } cases[] = {{alike, 0}, {members, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct stage stage;
+
+        open_on(&stage, "test/core/scenarios/tainted.yaml");
+        must_command(&stage, "{\"fail\": \"ungate\", \"kind\": \"Pod\", \"nth\": 1, \"error\": \"unavailable\"}");
+        stage_must_submit(&stage, cases[i].manifest);
+        stage_run(&stage, 10000);
+        assert_string_equal(stage_state(&stage, "members"), "Running");
+        check_drift(&stage, cases[i].drift);
+        check_shown(&stage, "members", 0, "gpu-1");
+        check_shown(&stage, "members", 1, "gpu-0");
+        stage_close(&stage);
+    }
 }
 
 /* ---- devices that are planned for another gang ---- */
@@ -219,14 +250,42 @@ static void test_core_alike__allocations_of_our_own_wait_for_nobody(void **state
     stage_close(&stage);
 }
 
+/* Claims that kube-scheduler makes itself are seen when their pods are bound. */
+static void test_core_alike__extended_resources_have_their_devices_when_they_are_bound(void **state)
+{
+    static const char extended[] =
+        "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: extended}, spec: {queue: a, groups: [{name: w, "
+        "replicas: 3, template: {metadata: {annotations: {embedded.queue.dra/duration: 20s}}, spec: {containers: "
+        "[{name: c, image: i, resources: {limits: {example.com/gpu: 1}}}]}}}]}}";
+    struct stage stage;
+
+    (void)state;
+    open_on(&stage, "test/core/scenarios/extended/cluster.yaml");
+    must_command(&stage, "{\"fail\": \"ungate\", \"kind\": \"Pod\", \"nth\": 1, \"error\": \"unavailable\"}");
+    stage_must_submit(&stage, extended);
+    stage_must_submit(&stage, loose);
+    stage_run(&stage, 1000);
+    check_reason(&stage, "loose", "waits until job extended (1) has its devices: they cannot be told apart");
+    stage_run(&stage, 6000);
+    assert_string_equal(stage_state(&stage, "extended"), "Running");
+    assert_string_equal(stage_state(&stage, "loose"), "Running");
+    check_drift(&stage, 0);
+    stage_run(&stage, 60000);
+    assert_string_equal(stage_state(&stage, "extended"), "Succeeded");
+    assert_string_equal(stage_state(&stage, "loose"), "Succeeded");
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_core_alike__members_with_each_others_devices_are_no_drift),
+        cmocka_unit_test(test_core_alike__members_of_a_group_may_exchange_what_differs),
         cmocka_unit_test(test_core_alike__a_gang_waits_until_those_before_have_their_devices),
         cmocka_unit_test(test_core_alike__a_restart_knows_who_waits),
         cmocka_unit_test(test_core_alike__who_is_taken_away_is_not_waited_for),
         cmocka_unit_test(test_core_alike__the_wait_does_not_count_as_launching),
+        cmocka_unit_test(test_core_alike__extended_resources_have_their_devices_when_they_are_bound),
         cmocka_unit_test(test_core_alike__allocations_of_our_own_wait_for_nobody),
     };
 
