@@ -61,9 +61,10 @@ static json_t *pod_metadata(const struct member_input *member)
         json_object_set_new(annotations, ANNOTATION_CONSUME, json_string(member->consumes));
         json_object_set_new(annotations, ANNOTATION_CLASS, json_string(member->consumes_class));
     }
+    json_object_update_missing(annotations, json_object_get(from, "annotations"));
+    json_object_del(annotations, ANNOTATION_TURN); /* ours to say */
     if (member->turn)
         json_object_set_new(annotations, ANNOTATION_TURN, json_sprintf("%zu", member->turn));
-    json_object_update_missing(annotations, json_object_get(from, "annotations"));
     json_object_set_new(labels, LABEL_GROUP, json_string(member->group->name));
     json_object_set_new(labels, LABEL_INDEX, json_sprintf("%zu", member->index));
     tell_indexes(member, labels);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queued/lifecycle/objects.h"
 #include "test/support/stage.h"
 
 #include "allocator/base/banned.h"
@@ -18,7 +19,7 @@ static const char shares[] =
     "    - name: w\n"
     "      replicas: 2\n"
     "      template:\n"
-    "        metadata: {annotations: {embedded.queue.dra/duration: 5s}}\n"
+    "        metadata: {annotations: {embedded.queue.dra/duration: 5s, queue.dra/turn: '9'}}\n"
     "        spec:\n"
     "          containers: [{name: c, image: i, resources: {claims: [{name: g}]}}]\n"
     "          resourceClaims: [{name: g, resourceClaimTemplateName: half}]\n"
@@ -33,6 +34,13 @@ static void must_command(struct stage *stage, const char *json)
 
     if (stage_command(stage, json, &err) < 0)
         fail_msg("%s: %s", err.field, err.text);
+}
+
+static const char *turn_at(const struct stage *stage, const char *pod)
+{
+    const json_t *metadata = json_object_get(json_object_get(stage->relay.objects, pod), "metadata");
+
+    return json_string_value(json_object_get(json_object_get(metadata, "annotations"), ANNOTATION_TURN));
 }
 
 static bool has_gate(const struct stage *stage, const char *pod)
@@ -80,6 +88,8 @@ static void test_core_turns__the_last_share_of_a_card_keeps_its_gate_until_the_f
     start_held(&stage, (struct stage_options){0});
     assert_false(has_gate(&stage, first));
     assert_true(has_gate(&stage, second));
+    assert_null(turn_at(&stage, first)); /* what the manifest says of it does not count */
+    assert_string_equal(turn_at(&stage, second), "1");
     finish(&stage);
 }
 
