@@ -1,4 +1,4 @@
-/* Attempts that cannot be told which devices to take.
+/* Attempts that start behind others.
  *
  * A claim that steering could not narrow to the planned devices, and one that kube-scheduler makes itself, gets what
  * first fit gives. The plan knows what that is, given what was planned before; kube-scheduler does not: devices that
@@ -6,6 +6,11 @@
  * hang. So the gates of such an attempt stay on while one that was planned before it, and may want devices that it
  * could take, has not got all of its own. What is planned later does not matter: first fit passes by what was not its
  * choice.
+ *
+ * Shares of one device are another matter: kube-scheduler counts what a claim consumes twice from writing its
+ * allocation until its pod is bound, so that it may refuse a pod for which there is room, and looks at that pod again
+ * after minutes only. So whoever wants a share of a device starts when those before it, who have shares of it too, are
+ * bound. (Members of one gang: ANNOTATION_TURN.)
  *
  * Nobody waits for a later one, so there is no circle, and whoever is waited for has its launch timeout. */
 #include <string.h>
@@ -25,18 +30,25 @@ static bool has_allocation(const struct launch_object *claim)
     return claim->is_allocated || json_object_get(json_object_get(claim->observed, "status"), "allocation");
 }
 
+static bool are_bound(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (attempt->objects[i].rank == RANK_POD && !is_bound_to_node(&attempt->objects[i]))
+            return false;
+    return true;
+}
+
 /* Every claim is allocated; or every pod bound, which is later, and all that can be seen of claims of others. */
 static bool has_its_devices(const struct attempt *attempt)
 {
-    bool are_bound = true, are_allocated = true;
+    bool are_allocated = true;
 
     for (size_t i = 0; i < attempt->n_objects; i++) {
         const struct launch_object *object = &attempt->objects[i];
 
-        are_bound &= object->rank != RANK_POD || is_bound_to_node(object);
         are_allocated &= object->rank != RANK_ASSUMED && (object->rank != RANK_CLAIM || has_allocation(object));
     }
-    return are_bound || are_allocated;
+    return are_allocated || are_bound(attempt);
 }
 
 /* A planned allocation that can be used on one node alone. */
@@ -81,34 +93,86 @@ static bool may_meet(const struct attempt *a, const struct attempt *b)
     return false;
 }
 
-/* One that is being taken away can be harmed no more. */
-static bool may_be_harmed(const struct job *other, const struct job *job)
-{
-    return (other->state == JOB_ADMITTED || other->state == JOB_LAUNCHING) && other->ending == JOB_STATE_COUNT &&
-           other->live->order < job->live->order && !has_its_devices(other->live);
-}
-
-static struct job *find_awaited(const struct lifecycle *lc, const struct job *job)
-{
-    struct job *before = job->live->behind ? job_list_find(&lc->jobs, job->live->behind) : NULL;
-
-    if (before && may_be_harmed(before, job))
-        return before; /* still */
-    for (size_t i = 0; i < lc->jobs.n; i++) {
-        struct job *other = lc->jobs.items[i];
-
-        if (other != job && may_be_harmed(other, job) && may_meet(other->live, job->live))
-            return other;
-    }
-    return NULL;
-}
-
 static bool is_loose(const struct attempt *attempt)
 {
     for (size_t i = 0; i < attempt->n_objects; i++)
         if (attempt->objects[i].is_loose)
             return true;
     return false;
+}
+
+/* What kube-scheduler is to give it, as planned. */
+static const json_t *results_of(const struct launch_object *claim)
+{
+    bool is_claim = claim->rank == RANK_CLAIM || claim->rank == RANK_ASSUMED;
+
+    return is_claim && !claim->is_bound ? json_object_get(json_object_get(claim->planned, "devices"), "results") : NULL;
+}
+
+static bool is_same_device(const json_t *a, const json_t *b)
+{
+    static const char *const keys[] = {"device", "pool", "driver"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i])))
+            return false;
+    return true;
+}
+
+/* Whether the attempt has a share of that device; of any, when `device` is NULL. */
+static bool has_share(const struct attempt *attempt, const json_t *device)
+{
+    const json_t *result;
+    size_t k;
+
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        json_array_foreach (results_of(&attempt->objects[i]), k, result)
+            if (json_object_get(result, "consumedCapacity") && (!device || is_same_device(result, device)))
+                return true;
+    return false;
+}
+
+static bool share_a_device(const struct attempt *a, const struct attempt *b)
+{
+    const json_t *result;
+    size_t k;
+
+    for (size_t i = 0; i < a->n_objects; i++)
+        json_array_foreach (results_of(&a->objects[i]), k, result)
+            if (json_object_get(result, "consumedCapacity") && has_share(b, result))
+                return true;
+    return false;
+}
+
+/* One that is being taken away can be harmed no more. */
+static bool is_before(const struct job *other, const struct job *job)
+{
+    return (other->state == JOB_ADMITTED || other->state == JOB_LAUNCHING) && other->ending == JOB_STATE_COUNT &&
+           other->live->order < job->live->order;
+}
+
+/* Why the job has to wait for the other one, or NULL. */
+static const char *why_behind(const struct job *other, const struct job *job)
+{
+    if (!is_before(other, job))
+        return NULL;
+    if (is_loose(job->live) && !has_its_devices(other->live) && may_meet(other->live, job->live))
+        return "they cannot be told apart";
+    if (!are_bound(other->live) && share_a_device(other->live, job->live))
+        return "both have shares of one";
+    return NULL;
+}
+
+static struct job *find_awaited(const struct lifecycle *lc, const struct job *job)
+{
+    struct job *before = job->live->behind ? job_list_find(&lc->jobs, job->live->behind) : NULL;
+
+    if (before && why_behind(before, job))
+        return before; /* still */
+    for (size_t i = 0; i < lc->jobs.n; i++)
+        if (lc->jobs.items[i] != job && why_behind(lc->jobs.items[i], job))
+            return lc->jobs.items[i];
+    return NULL;
 }
 
 /* Some gate is off, so that there was nobody to wait for when that was done. */
@@ -129,8 +193,8 @@ static void set_behind(struct lifecycle *lc, struct job *job, const struct job *
         return;
     job->live->behind = behind;
     if (awaited)
-        buf_addf(&words, "waits until job %s (%lld) has its devices: they cannot be told apart", job_name(awaited),
-                 (long long)behind);
+        buf_addf(&words, "waits until job %s (%lld) has its devices: %s", job_name(awaited), (long long)behind,
+                 why_behind(awaited, job));
     attempt_set_waits(lc, job, awaited ? buf_take(&words) : NULL);
 }
 
@@ -138,7 +202,7 @@ bool attempt_may_open(struct lifecycle *lc, struct job *job)
 {
     struct job *awaited;
 
-    if (!is_loose(job->live) || is_open(job->live))
+    if (is_open(job->live) || !(is_loose(job->live) || has_share(job->live, NULL)))
         return true;
     awaited = find_awaited(lc, job);
     if (awaited || job->live->behind)

@@ -127,6 +127,61 @@ static void test_core_turns__a_pod_group_is_shown_at_once(void **state)
     finish(&stage);
 }
 
+/* ---- shares of several gangs ---- */
+
+#define SHARE(name, memory)                                                                                            \
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: " name "}, spec: {queue: a, groups: [{name: w, "       \
+    "replicas: 1, template: {metadata: {annotations: {embedded.queue.dra/duration: 20s}}, spec: {containers: [{name: " \
+    "c, image: i, resources: {claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: s}]}}}], " \
+    "claimTemplates: [{name: s, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, capacity: "      \
+    "{requests: {memory: " memory "}}}}]}}}]}}"
+
+static void check_reason(struct stage *stage, const char *job, const char *want)
+{
+    json_t *view = stage_view(stage, job);
+
+    assert_string_equal(json_string_value(json_object_get(view, "reason")), want);
+    json_decref(view);
+}
+
+static void test_core_turns__a_gang_starts_when_those_with_shares_of_its_card_are_bound(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    stage_open_with(&stage, &(struct stage_options){.manifests = "test/core/scenarios/shares.yaml"});
+    must_command(&stage, "{\"hold\": \"schedule\"}");
+    stage_must_submit(&stage, SHARE("one", "8Gi"));
+    stage_must_submit(&stage, SHARE("two", "8Gi"));
+    stage_run(&stage, 500);
+    assert_false(has_gate(&stage, "Pod/default/one-1-1-w-0"));
+    assert_true(has_gate(&stage, "Pod/default/two-2-1-w-0"));
+    check_reason(&stage, "two", "waits until job one (1) has its devices: both have shares of one");
+    must_command(&stage, "{\"release\": \"schedule\"}");
+    stage_run(&stage, 1000);
+    check_reason(&stage, "two", "all members run");
+    assert_string_equal(stage_state(&stage, "one"), "Running");
+    stage_run(&stage, 60000);
+    stage_close(&stage);
+}
+
+static void test_core_turns__shares_that_we_allocate_wait_for_nobody(void **state)
+{
+    struct stage stage;
+
+    (void)state;
+    stage_open_with(&stage,
+                    &(struct stage_options){.manifests = "test/core/scenarios/shares.yaml", .bind_classes = "gpu"});
+    must_command(&stage, "{\"hold\": \"schedule\"}");
+    stage_must_submit(&stage, SHARE("one", "8Gi"));
+    stage_must_submit(&stage, SHARE("two", "8Gi"));
+    stage_run(&stage, 500);
+    assert_false(has_gate(&stage, "Pod/default/two-2-1-w-0"));
+    must_command(&stage, "{\"release\": \"schedule\"}");
+    stage_run(&stage, 60000);
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +189,8 @@ int main(void)
         cmocka_unit_test(test_core_turns__survive_a_restart),
         cmocka_unit_test(test_core_turns__what_we_allocate_needs_none),
         cmocka_unit_test(test_core_turns__a_pod_group_is_shown_at_once),
+        cmocka_unit_test(test_core_turns__a_gang_starts_when_those_with_shares_of_its_card_are_bound),
+        cmocka_unit_test(test_core_turns__shares_that_we_allocate_wait_for_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
