@@ -66,7 +66,7 @@ struct cluster_ops {
     void (*ungate)(struct cluster *cluster, const char *ns, const char *pod, const char *node, cluster_done *done,
                    void *ctx);
     /* Write a claim's status.allocation (bind mode): `allocation` as planned, with nodeSelector; the implementation
-     * adds the timestamp and the finalizer that kube-scheduler would. ERR_CONFLICT when the claim is allocated
+     * adds the timestamp that kube-scheduler would. ERR_CONFLICT when the claim is allocated
      * otherwise or being deleted; allocated so already is a success. */
     void (*allocate)(struct cluster *cluster, const char *ns, const char *claim, const json_t *allocation,
                      cluster_done *done, void *ctx);

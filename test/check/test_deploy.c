@@ -29,7 +29,7 @@ static const struct {
     {"Pod", "create delete get patch"},
     {"Pod/log", "get"},
     {"Pod/status", "patch"},
-    {"ResourceClaim", "create delete get patch update"},
+    {"ResourceClaim", "create delete get patch"},
     {"ResourceClaim/status", "patch update"},
     {"ResourceClaim/binding", "patch update"}, /* no subresource that exists: the right to change an allocation */
     {"PodGroup", "create delete get"},

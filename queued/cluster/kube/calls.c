@@ -55,7 +55,7 @@ struct call {
 };
 
 /* Steps of the rows. */
-enum { ALLOCATE_READ, ALLOCATE_HOLD, ALLOCATE_WRITE };
+enum { ALLOCATE_READ, ALLOCATE_WRITE };
 enum { LOGS_POD, LOGS_TEXT };
 enum { UNGATE_OPEN, UNGATE_NOMINATE };
 enum { RELEASE_DELETE, RELEASE_HOLD };
@@ -288,19 +288,6 @@ static json_t *child(json_t *object, const char *key, json_t *(*make)(void))
     return value;
 }
 
-/* Whoever allocates puts the finalizer on, in an update of its own: the status cannot carry it. */
-static bool add_finalizer(json_t *claim)
-{
-    json_t *finalizers = child(json_object_get(claim, "metadata"), "finalizers", json_array), *one;
-    size_t i;
-
-    json_array_foreach (finalizers, i, one)
-        if (json_is_string(one) && strcmp(json_string_value(one), FINALIZER) == 0)
-            return false;
-    json_array_append_new(finalizers, json_string(FINALIZER));
-    return true;
-}
-
 /* kube-scheduler compares the claim that it assumed with what it writes: without the timestamp its write is refused. */
 static void add_allocation(const struct call *call, json_t *claim)
 {
@@ -331,14 +318,9 @@ static void allocate_go_on(struct call *call, const json_t *claim)
         return;
     }
     copy = json_deep_copy(claim);
-    if (add_finalizer(copy)) {
-        call->step = ALLOCATE_HOLD;
-        put(call, "", copy);
-    } else {
-        call->step = ALLOCATE_WRITE;
-        add_allocation(call, copy);
-        put(call, "/status", copy);
-    }
+    add_allocation(call, copy);
+    call->step = ALLOCATE_WRITE;
+    put(call, "/status", copy);
     json_decref(copy);
 }
 
@@ -354,7 +336,7 @@ static void on_claim(struct call *call, const json_t *claim)
     if (call->step == ALLOCATE_WRITE)
         finish(call, NULL, claim);
     else
-        allocate_go_on(call, claim); /* read, or held: both give the claim as it is now */
+        allocate_go_on(call, claim);
 }
 
 /* ---- starting a pod ---- */
@@ -574,14 +556,16 @@ static json_t *in_served_version(const struct kube *kube, const json_t *object)
     return convert_resource(object, discovery_version_of(kube->found, kind));
 }
 
-/* A claim that has the finalizer already: kube-scheduler would put it on in an update of its own, and by default it may
- * send 50 requests a second for all the pods of a cluster. Takes the claim over. */
+/* With the finalizer that keeps an allocated claim until its pods are gone. Whoever allocates puts it on, in an update
+ * of its own: for kube-scheduler one of the 50 requests a second that it may send by default for all the pods of a
+ * cluster. Takes the claim over. */
 static json_t *held(json_t *claim)
 {
-    json_t *copy = json_deep_copy(claim);
+    json_t *copy = json_deep_copy(claim), *finalizers = json_array();
 
     json_decref(claim);
-    add_finalizer(copy);
+    json_array_append_new(finalizers, json_string(FINALIZER));
+    json_object_set_new(json_object_get(copy, "metadata"), "finalizers", finalizers);
     return copy;
 }
 

@@ -343,7 +343,6 @@ static void call(struct world *world, enum op op)
 #define PATCH  "PATCH /api/v1/namespaces/a/pods/p\n"
 #define LOG    "GET /api/v1/namespaces/a/pods/p/log?tailLines=50&limitBytes=4194304&container="
 #define READ   "GET " CLAIM_PATH "\n"
-#define HOLD   "PUT " CLAIM_PATH "\n"
 #define WRITE  "PUT " CLAIM_PATH "/status\n"
 #define ENTER  "PATCH " CLAIM_PATH "/status\n"
 #define HINT   "PATCH /api/v1/namespaces/a/pods/p/status\n"
@@ -500,10 +499,10 @@ static const struct call_case {
      ERR_UNAVAILABLE,
      "waiting to start"},
     {"logs: no pod", OP_LOGS, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, GET, ERR_NOT_FOUND, NULL},
-    {"allocate: held, then written",
+    {"allocate: read, then written",
      OP_ALLOCATE,
-     {{200, FREE_CLAIM, 0, 0}, {200, HELD_CLAIM, 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
-     READ HOLD WRITE,
+     {{200, HELD_CLAIM, 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
+     READ WRITE,
      ERR_NONE,
      NULL},
     {"allocate: so already", OP_ALLOCATE, {{200, CLAIM_WITH("gpu-1"), 0, 0}}, READ, ERR_NONE, NULL},
@@ -694,8 +693,7 @@ static void test_kube__ungating_removes_all_gates(void **state)
 
 static void test_kube__allocation_has_what_kube_scheduler_demands(void **state)
 {
-    static const struct reply replies[4] = {
-        {200, FREE_CLAIM, 0, false}, {200, HELD_CLAIM, 0, false}, {200, CLAIM_WITH("gpu-1"), 0, false}};
+    static const struct reply replies[3] = {{200, HELD_CLAIM, 0, false}, {200, CLAIM_WITH("gpu-1"), 0, false}};
     struct world *world = *state;
     json_t *allocation, *metadata;
 
@@ -704,13 +702,8 @@ static void test_kube__allocation_has_what_kube_scheduler_demands(void **state)
     call(world, OP_ALLOCATE);
     run(world, 100);
     metadata = json_object_get(sent(world, 1), "metadata");
-    assert_string_equal(json_string_value(json_array_get(json_object_get(metadata, "finalizers"), 0)),
-                        "resource.kubernetes.io/delete-protection");
-    assert_string_equal(json_string_value(json_object_get(metadata, "resourceVersion")), "3");
-    assert_null(json_object_get(sent(world, 1), "status"));
-    metadata = json_object_get(sent(world, 2), "metadata");
     assert_string_equal(json_string_value(json_object_get(metadata, "resourceVersion")), "4");
-    allocation = json_object_get(json_object_get(sent(world, 2), "status"), "allocation");
+    allocation = json_object_get(json_object_get(sent(world, 1), "status"), "allocation");
     assert_non_null(json_object_get(allocation, "nodeSelector"));
     assert_string_equal(json_string_value(json_object_get(allocation, "allocationTimestamp")), "2026-01-01T00:00:00Z");
 }
