@@ -109,16 +109,6 @@ static const json_t *results_of(const struct launch_object *claim)
     return is_claim && !claim->is_bound ? json_object_get(json_object_get(claim->planned, "devices"), "results") : NULL;
 }
 
-static bool is_same_device(const json_t *a, const json_t *b)
-{
-    static const char *const keys[] = {"device", "pool", "driver"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-        if (!json_equal(json_object_get(a, keys[i]), json_object_get(b, keys[i])))
-            return false;
-    return true;
-}
-
 /* Whether the attempt has a share of that device; of any, when `device` is NULL. */
 static bool has_share(const struct attempt *attempt, const json_t *device)
 {
@@ -127,7 +117,7 @@ static bool has_share(const struct attempt *attempt, const json_t *device)
 
     for (size_t i = 0; i < attempt->n_objects; i++)
         json_array_foreach (results_of(&attempt->objects[i]), k, result)
-            if (json_object_get(result, "consumedCapacity") && (!device || is_same_device(result, device)))
+            if (json_object_get(result, "consumedCapacity") && (!device || result_is_same_device(result, device)))
                 return true;
     return false;
 }

@@ -17,7 +17,7 @@ static const json_t *results_of(const json_t *allocation)
     return json_object_get(json_object_get(allocation, "devices"), "results");
 }
 
-static bool is_same_device(const json_t *a, const json_t *b)
+bool result_is_same_device(const json_t *a, const json_t *b)
 {
     static const char *const keys[] = {"driver", "pool", "device"};
 
@@ -33,7 +33,7 @@ static bool has_device(const json_t *results, const json_t *wanted)
     size_t i;
 
     json_array_foreach (results, i, result)
-        if (is_same_device(result, wanted))
+        if (result_is_same_device(result, wanted))
             return true;
     return false;
 }

@@ -143,6 +143,8 @@ void attempt_note_health(struct lifecycle *lc, struct job *job);
 
 /* ---- drift.c ---- */
 
+/* Whether two results of allocations name the same device. */
+bool result_is_same_device(const json_t *a, const json_t *b);
 /* The same devices, in any order. */
 bool allocation_is_same(const json_t *planned, const json_t *real);
 

@@ -29,16 +29,6 @@ struct stream {
 
 static void ask(struct kube *kube);
 
-int64_t kube_backoff_ms(struct rng *rng, int n, int64_t base_ms, int64_t max_ms)
-{
-    int64_t ms = base_ms;
-
-    for (int i = 1; i < n && ms < max_ms; i++)
-        ms *= 2;
-    ms = ms < max_ms ? ms : max_ms;
-    return ms / 2 + (int64_t)rng_below(rng, (uint64_t)(ms - ms / 2) + 1);
-}
-
 static void wake_in(struct kube *kube, enum kube_at at, int64_t ms)
 {
     kube->at = at;

@@ -7,6 +7,7 @@
 
 #include "allocator/base/rng.h"
 #include "queued/cluster/cluster.h"
+#include "queued/cluster/kube/backoff.h"
 #include "queued/cluster/kube/discovery.h"
 #include "queued/cluster/kube/kube.h"
 #include "queued/cluster/kube/reflector.h"
@@ -41,10 +42,6 @@ static inline struct kube *kube_of(struct cluster *port)
 {
     return (struct kube *)port;
 }
-
-/* How long to wait after the n-th failure in a row (1 ..): doubles from base_ms to max_ms, and of that between a half
- * and the whole, so that many clients do not come back at once. */
-int64_t kube_backoff_ms(struct rng *rng, int n, int64_t base_ms, int64_t max_ms);
 
 /* ---- calls.c: the operations of the port that are requests ---- */
 

@@ -27,6 +27,7 @@
 #include "allocator/base/invariant.h"
 #include "allocator/base/mem.h"
 #include "allocator/base/rng.h"
+#include "queued/cluster/kube/backoff.h"
 #include "queued/cluster/kube/known.h"
 #include "queued/cluster/kube/split.h"
 #include "queued/cluster/kube/status.h"
@@ -235,16 +236,9 @@ static void on_stale(void *ctx)
     leave(r);
 }
 
-/* Between a half and the whole of what doubles each time. */
 static int64_t backoff_ms(struct reflector *r, int n)
 {
-    int64_t whole = BACKOFF_MIN_MS;
-
-    while (--n > 0 && whole < BACKOFF_MAX_MS)
-        whole *= 2;
-    if (whole > BACKOFF_MAX_MS)
-        whole = BACKOFF_MAX_MS;
-    return whole / 2 + (int64_t)rng_below(&r->rng, (uint64_t)(whole - whole / 2) + 1);
+    return kube_backoff_ms(&r->rng, n, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
 }
 
 static void pause_for(struct reflector *r, int64_t ms)
