@@ -63,14 +63,14 @@ static bool is_disrupted(const json_t *pod)
     return false;
 }
 
-bool member_is_going(const json_t *pod)
+bool object_is_going(const json_t *object)
 {
-    return json_text_at(pod, "metadata", "deletionTimestamp", NULL) != NULL;
+    return json_text_at(object, "metadata", "deletionTimestamp", NULL) != NULL;
 }
 
 bool member_is_taken_away(const json_t *pod)
 {
-    return is_disrupted(pod) || member_is_going(pod);
+    return is_disrupted(pod) || object_is_going(pod);
 }
 
 void member_loss(const struct attempt *attempt, const struct launch_object *pod, struct diagnosis *out)

@@ -132,8 +132,8 @@ bool attempt_has_rival(struct lifecycle *lc, struct job *job);
 
 /* ---- health.c ---- */
 
-/* Being deleted: it has some grace left, or its node does not answer. */
-bool member_is_going(const json_t *pod);
+/* Being deleted: a pod has some grace left, or its node does not answer; another object waits for its finalizers. */
+bool object_is_going(const json_t *object);
 /* Evicted or deleted: what its containers end with is not of its own doing. */
 bool member_is_taken_away(const json_t *pod);
 /* Why a pod that was observed is lost, in words; empty when nothing tells. */

@@ -49,11 +49,6 @@ static bool is_ours(const struct job *job, const struct launch_object *object)
     return owner && uid && strcmp(owner, uid) == 0;
 }
 
-static bool is_being_deleted(const struct launch_object *object)
-{
-    return json_text_at(object->observed, "metadata", "deletionTimestamp", NULL) != NULL;
-}
-
 bool launch_may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object)
 {
     if (object->is_asked)
@@ -97,7 +92,7 @@ static const char *trouble_with(const struct job *job, const struct launch_objec
         return NULL; /* created, but the stream has not told it yet */
     if (!is_ours(job, object))
         return "exists already and is not ours";
-    return is_being_deleted(object) ? "is being deleted" : NULL;
+    return object_is_going(object->observed) ? "is being deleted" : NULL;
 }
 
 /* Create what a rank lacks. Returns whether the rank is complete. */

@@ -40,7 +40,7 @@ static enum fate fate_of(const struct launch_object *pod)
     if (phase && strcmp(phase, "Failed") == 0)
         return exit_code_of(pod->observed) >= 0 && !member_is_taken_away(pod->observed) ? FATE_FAILED : FATE_LOST;
     /* Nothing brings back a pod that is being deleted, and a silent node lets it stay so for ever. */
-    return member_is_going(pod->observed) ? FATE_LOST : FATE_ALIVE;
+    return object_is_going(pod->observed) ? FATE_LOST : FATE_ALIVE;
 }
 
 static void member_failed(struct lifecycle *lc, struct job *job, const struct launch_object *pod)
