@@ -121,8 +121,7 @@ static int read_quotas(struct apply *a, const json_t *list, struct wanted_queue 
     size_t i;
 
     queue->quotas = arena_array(&a->arena, struct quota_row, json_array_size(list));
-    json_array_foreach(list, i, quota)
-    {
+    json_array_foreach (list, i, quota) {
         struct quota_row row;
 
         if (read_quota(quota, queue->row.name, &row, err) < 0)
@@ -146,7 +145,8 @@ static int read_queue(struct apply *a, const json_t *document, struct error *err
     queue->row = (struct queue_row){.name = name_of(document),
                                     .parent = parent && parent[0] ? parent : NULL,
                                     .weight = weight ? json_integer_value(weight) : 1,
-                                    .state = state ? state : "open"};
+                                    .state = state ? state : "open",
+                                    .placement = text(spec, "placement")};
     if (queue->row.weight < 1 || queue->row.weight > SHARE_MAX_WEIGHT)
         return error_field(err, "spec.weight", "must be 1 to %d", SHARE_MAX_WEIGHT);
     if (find_wanted(a, queue->row.name))
@@ -241,8 +241,9 @@ static size_t document_of_queue(const struct apply *a, const char *name)
     const json_t *document;
     size_t i;
 
-    json_array_foreach(a->documents, i, document) if (strcmp(text(document, "kind"), "Queue") == 0 &&
-                                                      strcmp(name_of(document), name) == 0) return i;
+    json_array_foreach (a->documents, i, document)
+        if (strcmp(text(document, "kind"), "Queue") == 0 && strcmp(name_of(document), name) == 0)
+            return i;
     return 0;
 }
 
@@ -304,6 +305,7 @@ static const char *change_of_queue(const struct apply *a, const struct wanted_qu
     if (!queue)
         return "created";
     if (queue->weight != wanted->row.weight || strcmp(states[queue->state], wanted->row.state) != 0 ||
+        queue->placement != job_placement_of(wanted->row.placement) ||
         !same_text(queue->parent == PLAN_ROOT ? NULL : book->queues[queue->parent].name, wanted->row.parent) ||
         queue->n_quotas != wanted->n_quotas)
         return "changed";
@@ -381,7 +383,8 @@ static int run(struct apply *a, const struct caller *caller)
     a->resources = arena_array(&a->arena, struct resource_row, n);
     a->priorities = arena_array(&a->arena, struct priority_row, n);
     a->queues = arena_array(&a->arena, struct wanted_queue, n);
-    json_array_foreach(a->documents, i, document) read_document(a, i, document);
+    json_array_foreach (a->documents, i, document)
+        read_document(a, i, document);
     if (!a->problems)
         check_queues(a);
     if (a->problems)

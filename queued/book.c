@@ -93,7 +93,12 @@ static void load_queue(void *ctx, const struct queue_row *row)
 
     mem_grow(book->queues, book->n_queues, loading->cap_queues);
     book->queues[book->n_queues++] = (struct plan_queue){
-        .name = keep(book, row->name), .parent = PLAN_ROOT, .weight = row->weight, .state = queue_state_of(row->state)};
+        .name = keep(book, row->name),
+        .parent = PLAN_ROOT,
+        .weight = row->weight,
+        .state = queue_state_of(row->state),
+        .placement = job_placement_of(row->placement),
+    };
     mem_grow(loading->parents, loading->n_parents, loading->cap_parents);
     loading->parents[loading->n_parents++] = keep(book, row->parent);
 }

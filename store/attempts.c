@@ -5,8 +5,8 @@
 
 void store_attempt_insert(struct store *store, const struct attempt_row *row)
 {
-    write_row(store, ATTEMPT_INSERT, "iiittti", row->job, row->number, row->shape, row->placement, row->chosen,
-              row->charges, row->created_ms);
+    write_row(store, ATTEMPT_INSERT, "iiitttit", row->job, row->number, row->shape, row->placement, row->chosen,
+              row->charges, row->created_ms, row->effective);
 }
 
 void store_attempt_recharge(struct store *store, int64_t job, int64_t number, const char *charges)
@@ -65,6 +65,7 @@ int store_attempt_load(struct store *store, int64_t job, int64_t number,
             .chosen = column_text(&read, 4),
             .charges = column_text(&read, 5),
             .created_ms = column_int(&read, 6),
+            .effective = column_text(&read, 7),
         };
 
         attempt(ctx, &row);

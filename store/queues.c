@@ -5,7 +5,7 @@
 
 void store_queue_put(struct store *store, const struct queue_row *row)
 {
-    write_row(store, QUEUE_PUT, "ttit", row->name, row->parent, row->weight, row->state);
+    write_row(store, QUEUE_PUT, "ttitt", row->name, row->parent, row->weight, row->state, row->placement);
 }
 
 void store_queue_delete(struct store *store, const char *name)
@@ -36,7 +36,7 @@ void store_priority_put(struct store *store, const struct priority_row *row)
 static void visit_queue(const struct queue_visitor *visitor, const struct read *read)
 {
     visitor->queue(visitor->ctx, &(struct queue_row){column_text(read, 0), column_text(read, 1), column_int(read, 2),
-                                                     column_text(read, 3)});
+                                                     column_text(read, 3), column_text(read, 4)});
 }
 
 static void visit_quota(const struct queue_visitor *visitor, const struct read *read)

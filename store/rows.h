@@ -51,6 +51,7 @@ MUST_CHECK int store_dependencies_each(struct store *store, void (*each)(void *c
 struct attempt_row {
     int64_t job, number, shape, created_ms;
     const char *placement, *chosen, *charges; /* JSON */
+    const char *effective;                    /* JSON; NULL: planned by a version that did not record it */
 };
 struct object_row {
     int64_t position; /* in the order of creation, from 0 */
@@ -87,7 +88,8 @@ MUST_CHECK int store_events_each(struct store *store, int64_t job, int64_t after
 struct queue_row {
     const char *name, *parent; /* parent NULL: below the root */
     int64_t weight;
-    const char *state; /* open, held, drained */
+    const char *state;     /* open, held, drained */
+    const char *placement; /* fragmentation, pack, spread; NULL: as the queue above says */
 };
 struct quota_row {
     const char *queue, *resource;

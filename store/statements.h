@@ -27,9 +27,9 @@
     S(DEPENDENCIES, "select job_id, depends_on from dependency order by job_id, depends_on")
 
 #define ATTEMPT_STATEMENTS(S)                                                                                          \
-    S(ATTEMPT_INSERT, "insert into attempt (job_id, number, shape, placement, chosen, charges, created_ms)"            \
-                      " values (?, ?, ?, ?, ?, ?, ?)")                                                                 \
-    S(ATTEMPT_GET, "select job_id, number, shape, placement, chosen, charges, created_ms from attempt"                 \
+    S(ATTEMPT_INSERT, "insert into attempt (job_id, number, shape, placement, chosen, charges, created_ms, effective)" \
+                      " values (?, ?, ?, ?, ?, ?, ?, ?)")                                                              \
+    S(ATTEMPT_GET, "select job_id, number, shape, placement, chosen, charges, created_ms, effective from attempt"      \
                    " where job_id = ? and number = ?")                                                                 \
     S(ATTEMPT_RECHARGE, "update attempt set charges = ?3 where job_id = ?1 and number = ?2")                           \
     S(ATTEMPT_PLACE, "update attempt set placement = ?3 where job_id = ?1 and number = ?2")                            \
@@ -47,10 +47,11 @@
                      " where job_id = ? and id > ? order by id limit ?")
 
 #define QUEUE_STATEMENTS(S)                                                                                            \
-    S(QUEUE_PUT, "insert into queue (name, parent, weight, state) values (?, ?, ?, ?) on conflict (name) do update"    \
-                 " set parent = excluded.parent, weight = excluded.weight, state = excluded.state")                    \
+    S(QUEUE_PUT, "insert into queue (name, parent, weight, state, placement) values (?, ?, ?, ?, ?)"                   \
+                 " on conflict (name) do update set parent = excluded.parent, weight = excluded.weight,"               \
+                 " state = excluded.state, placement = excluded.placement")                                            \
     S(QUEUE_DELETE, "delete from queue where name = ?")                                                                \
-    S(QUEUES, "select name, parent, weight, state from queue order by name")                                           \
+    S(QUEUES, "select name, parent, weight, state, placement from queue order by name")                                \
     S(QUOTA_PUT, "insert into quota (queue, resource, nominal, borrowing, lending) values (?, ?, ?, ?, ?)"             \
                  " on conflict (queue, resource) do update set nominal = excluded.nominal,"                            \
                  " borrowing = excluded.borrowing, lending = excluded.lending")                                        \

@@ -51,6 +51,11 @@ static const struct plan_job *job_of(const struct round *round, const struct pla
     return &round->input->pending[outcome->job];
 }
 
+static struct effective_placement placement_of(const struct round *round, const struct plan_job *job)
+{
+    return effective_placement_of(job->spec->placement, round->input->queues, job->queue);
+}
+
 /* Say no; returns true, as a gate that has decided does. */
 static bool waits(struct plan_outcome *outcome, enum plan_layer layer, const char *reason)
 {
@@ -424,7 +429,7 @@ static bool try_size(struct round *round, const struct plan_job *job, size_t sha
         .question = arena_new(arena, struct gang_spec),
         .excluded = arena_array(arena, const struct device_matcher *, round->input->n_resources),
     };
-    question_of_shape(job->spec, shape, arena, attempt->question);
+    question_of_shape(job->spec, shape, placement_of(round, job).placement, arena, attempt->question);
     question_shrink(&job->spec->shapes[shape], steps, arena, attempt->question);
     attempt->question->now_ms = round->input->now_ms;
     attempt->question->workload = round->input->workload;
@@ -653,6 +658,7 @@ void admission_plan(const struct plan_input *input, struct plan *plan)
         size_t gate = 0;
 
         outcome->job = job;
+        outcome->effective = placement_of(&round, &input->pending[job]);
         while (!gates[gate](&round, outcome))
             gate++; /* the last gate always decides */
     }

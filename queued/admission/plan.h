@@ -17,6 +17,7 @@
 #include "allocator/gang.h"
 #include "allocator/snapshot.h"
 #include "queued/admission/bind.h"
+#include "queued/admission/effective.h"
 #include "queued/admission/namespace.h"
 #include "queued/manifest/job.h"
 
@@ -48,6 +49,7 @@ struct plan_queue {
     size_t parent;  /* index into plan_input.queues, or PLAN_ROOT */
     int64_t weight; /* 1 .. 1,000,000 */
     enum queue_state state;
+    enum job_placement placement;    /* of jobs in it and below that say nothing themselves; default: as above it */
     const struct plan_quota *quotas; /* at most one per resource */
     size_t n_quotas;
 };
@@ -106,7 +108,8 @@ const char *plan_layer_name(enum plan_layer layer);
 
 /* What became of one pending job. Arrays and texts live in the plan's arena, JSON is the plan's. */
 struct plan_outcome {
-    size_t job; /* index into plan_input.pending */
+    size_t job;                           /* index into plan_input.pending */
+    struct effective_placement effective; /* what it was, or would be, placed by */
     bool is_admitted;
 
     /* Admitted: */

@@ -64,7 +64,8 @@ static struct gang_constraint constraint_of(const struct job_constraint *constra
     };
 }
 
-void question_of_shape(const struct job_spec *job, size_t shape, struct arena *arena, struct gang_spec *out)
+void question_of_shape(const struct job_spec *job, size_t shape, enum job_placement placement, struct arena *arena,
+                       struct gang_spec *out)
 {
     const struct job_shape *from = &job->shapes[shape];
     struct gang_group *groups = arena_array(arena, struct gang_group, from->n_groups);
@@ -84,7 +85,7 @@ void question_of_shape(const struct job_spec *job, size_t shape, struct arena *a
         .constraints = constraints,
         .n_constraints = job->n_constraints,
         .same_alternative = job->same_alternative,
-        .score = scores[job->placement],
+        .score = scores[placement],
     };
 }
 

@@ -11,10 +11,12 @@
 #include "allocator/gang.h"
 #include "queued/manifest/job.h"
 
-/* Fill `out` for shape `shape` (below job->n_shapes) of the job. The budget and the excluded devices are left empty and
- * now_ms is 0: the caller's business. Arrays live in `arena`; strings and JSON are borrowed from what `job` borrows
- * them from. Cannot fail: a job_spec is checked already. Pure; any thread. */
-void question_of_shape(const struct job_spec *job, size_t shape, struct arena *arena, struct gang_spec *out);
+/* Fill `out` for shape `shape` (below job->n_shapes) of the job, to be placed by `placement` (effective.h; that of the
+ * job itself is not looked at). The budget and the excluded devices are left empty and now_ms is 0: the caller's
+ * business. Arrays live in `arena`; strings and JSON are borrowed from what `job` borrows them from. Cannot fail: a
+ * job_spec is checked already. Pure; any thread. */
+void question_of_shape(const struct job_spec *job, size_t shape, enum job_placement placement, struct arena *arena,
+                       struct gang_spec *out);
 
 /* Groups whose minReplicas is below replicas may start smaller. A shape shrinks in steps, of a member or of one whole
  * job where a group consists of equal jobs (JobSet): the first group down to its least, then the next, in the

@@ -54,6 +54,7 @@ void attempt_free(struct attempt *attempt)
     json_decref(attempt->placement);
     json_decref(attempt->chosen);
     json_decref(attempt->charges);
+    json_decref(attempt->effective);
     free(attempt);
 }
 
@@ -131,7 +132,7 @@ static void store_objects(const struct attempt *attempt, int64_t job, struct sto
 void attempt_store(const struct attempt *attempt, int64_t job, struct store *store)
 {
     char *placement = text_of(attempt->placement), *chosen = text_of(attempt->chosen),
-         *charges = text_of(attempt->charges);
+         *charges = text_of(attempt->charges), *effective = text_of(attempt->effective);
 
     store_attempt_insert(store, &(struct attempt_row){.job = job,
                                                       .number = attempt->number,
@@ -139,11 +140,13 @@ void attempt_store(const struct attempt *attempt, int64_t job, struct store *sto
                                                       .created_ms = attempt->created_ms,
                                                       .placement = placement,
                                                       .chosen = chosen,
-                                                      .charges = charges});
+                                                      .charges = charges,
+                                                      .effective = effective});
     store_objects(attempt, job, store);
     free(placement);
     free(chosen);
     free(charges);
+    free(effective);
 }
 
 void attempt_store_charges(const struct attempt *attempt, int64_t job, struct store *store)
@@ -170,6 +173,7 @@ static void load_row(void *ctx, const struct attempt_row *row)
     (*out)->placement = value_of(row->placement);
     (*out)->chosen = value_of(row->chosen);
     (*out)->charges = value_of(row->charges);
+    (*out)->effective = value_of(row->effective);
 }
 
 static void load_object(void *ctx, const struct object_row *row)

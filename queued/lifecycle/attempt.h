@@ -53,7 +53,8 @@ struct attempt {
     int64_t number;
     size_t shape;
     json_t *placement, *chosen, *charges; /* as the API shows them; charges: resource -> amount */
-    struct launch_object *objects;        /* in the order of creation; the first is the anchor */
+    json_t *effective; /* what it was placed by, as the API shows it; NULL: a version planned it that did not say */
+    struct launch_object *objects; /* in the order of creation; the first is the anchor */
     size_t n_objects;
     int64_t created_ms;
     int64_t step_ms; /* since when the server waits for the present step (not stored: a restart gives it more time) */

@@ -90,6 +90,7 @@ void lifecycle_admit(struct lifecycle *lc, struct job *job, const struct job_adm
     job->attempt = job_next_attempt(job);
     job->live = attempt_new(job->attempt, admission->shape, lifecycle_now_ms(lc));
     attempt_decide(job->live, admission->objects, admission->placement, admission->chosen, admission->charges);
+    job->live->effective = json_incref(admission->effective);
     job->n_members = json_array_size(json_object_get(admission->placement, "members"));
     job->live->order = ++lc->n_planned;
     attempt_store(job->live, job->id, lc->options.store);

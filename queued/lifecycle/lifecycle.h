@@ -92,6 +92,7 @@ MUST_CHECK int lifecycle_requeue(struct lifecycle *lifecycle, struct job *job, c
 struct job_admission {
     size_t shape;
     json_t *objects, *placement, *chosen, *charges; /* borrowed */
+    json_t *effective;                              /* borrowed; see struct attempt; may be NULL */
 };
 void lifecycle_admit(struct lifecycle *lifecycle, struct job *job, const struct job_admission *admission);
 /* The number that the next attempt of a job will have. */

@@ -38,6 +38,7 @@ static const struct field queue_rows[] = {
     {.name = "parent", FIELD_STRING},
     {.name = "weight", FIELD_INT, .min = 1, .max = WEIGHT_MAX},
     {.name = "state", FIELD_STRING, .one_of = queue_states},
+    {.name = "placement", FIELD_STRING, .one_of = job_placements},
     {.name = "quotas", FIELD_OBJECTS, .max = 1000, .of = &quota_fields, .check = quotas_check},
 };
 static const struct fields queue_fields = FIELDS(queue_rows);

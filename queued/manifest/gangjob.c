@@ -249,8 +249,6 @@ static const struct fields constraint_fields = FIELDS_AND(constraint_rows, const
 
 /* ---- the job ---- */
 
-static const char *const placements[] = {"fragmentation", "pack", "spread", NULL};
-
 static int depends_check(json_t *list, struct error *err)
 {
     const json_t *name;
@@ -283,7 +281,7 @@ static const struct field spec_rows[] = {
     {.name = "sharedClaims", FIELD_LIST, .max = CLAIMS_MAX, .check = shared_check},
     {.name = "constraints", FIELD_OBJECTS, .max = CLAIMS_MAX, .of = &constraint_fields},
     {.name = "sameAlternative", FIELD_BOOL},
-    {.name = "placement", FIELD_STRING, .one_of = placements},
+    {.name = "placement", FIELD_STRING, .one_of = job_placements},
     {.name = "alternatives", FIELD_OBJECTS, .max = CLAIMS_MAX, .of = &alternative_fields},
 };
 static const struct fields spec_fields = FIELDS_AND(spec_rows, spec_check);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocator/base/invariant.h"
 #include "allocator/base/str.h"
 #include "queued/manifest/decode.h"
 #include "queued/manifest/duration.h"
@@ -284,16 +285,19 @@ static int constraints_view(const json_t *spec, struct arena *arena, struct job_
 
 /* ---- the rest ---- */
 
-static enum job_placement placement_of(const json_t *spec)
-{
-    static const char *const names[] = {[JOB_PLACEMENT_FRAGMENTATION] = "fragmentation",
-                                        [JOB_PLACEMENT_PACK] = "pack",
-                                        [JOB_PLACEMENT_SPREAD] = "spread"};
-    const char *name = text_at(spec, "placement", "");
+const char *const job_placements[] = {"fragmentation", "pack", "spread", NULL};
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (names[i] && strcmp(names[i], name) == 0)
-            return (enum job_placement)i;
+const char *job_placement_name(enum job_placement placement)
+{
+    INVARIANT(placement != JOB_PLACEMENT_DEFAULT);
+    return job_placements[placement - JOB_PLACEMENT_FRAGMENTATION];
+}
+
+enum job_placement job_placement_of(const char *name)
+{
+    for (size_t i = 0; name && job_placements[i]; i++)
+        if (strcmp(job_placements[i], name) == 0)
+            return (enum job_placement)(JOB_PLACEMENT_FRAGMENTATION + i);
     return JOB_PLACEMENT_DEFAULT;
 }
 
@@ -332,7 +336,7 @@ static int spec_view(const json_t *spec, struct arena *arena, struct job_spec *o
     out->retries = (int32_t)json_integer_value(json_object_get(spec, "retries"));
     out->hold = json_is_true(json_object_get(spec, "hold"));
     out->same_alternative = json_is_true(json_object_get(spec, "sameAlternative"));
-    out->placement = placement_of(spec);
+    out->placement = job_placement_of(text_at(spec, "placement", NULL));
     if (runtime && !duration_parse(runtime, &out->max_runtime_ms))
         return error_field(err, "maxRuntime", "is no duration"); /* not after gangjob_check() */
     shapes_view(spec, arena, out);

@@ -80,6 +80,14 @@ struct job_constraint {
 
 enum job_placement { JOB_PLACEMENT_DEFAULT, JOB_PLACEMENT_FRAGMENTATION, JOB_PLACEMENT_PACK, JOB_PLACEMENT_SPREAD };
 
+/* Their names in manifests, JOB_PLACEMENT_FRAGMENTATION first; NULL ends. The default has no name: it is not written.
+ */
+extern const char *const job_placements[];
+/* Of any but JOB_PLACEMENT_DEFAULT. */
+const char *job_placement_name(enum job_placement placement);
+/* JOB_PLACEMENT_DEFAULT for NULL and for what is no name. */
+enum job_placement job_placement_of(const char *name);
+
 /* A view into a canonical GangJob: strings and JSON are borrowed from it, arrays live in the arena. */
 struct job_spec {
     const char *name, *ns;
@@ -101,7 +109,7 @@ struct job_spec {
     const struct job_constraint *constraints;
     size_t n_constraints;
     bool same_alternative;
-    enum job_placement placement;
+    enum job_placement placement; /* default: its queue says */
 };
 
 /* Read a canonical GangJob; also checks it fully (the path of the field at fault is in err). */

@@ -1,5 +1,6 @@
 /* Kueue's labels and annotations, so that its users' files work unchanged: what each means here, or why it is refused.
- * A key of Kueue's that is not in the table is refused too: a misspelt one would be dropped silently otherwise.
+ * A key of Kueue's that is not in the table is refused too: a misspelt one would be dropped silently otherwise. Among
+ * them stand those of our own, for what a native manifest has no field for.
  *
  * Source of the keys: Kueue's documentation of the labels and annotations that it reads. */
 #include <stdlib.h>
@@ -8,10 +9,12 @@
 #include "queued/manifest/decode.h"
 #include "queued/manifest/duration.h"
 #include "queued/manifest/fields.h"
+#include "queued/manifest/job.h"
 
 #include "allocator/base/banned.h"
 
 #define PREFIX         "kueue.x-k8s.io/"
+#define OWN_PREFIX     "queue.dra/"
 #define KAI_MIN_MEMBER "kai.scheduler/batch-min-member"
 #define EXCLUSIVE      "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
@@ -83,6 +86,18 @@ static int set_hold(struct reading *r, const char *value, struct error *err)
     return 0;
 }
 
+static int set_placement(struct reading *r, const char *value, struct error *err)
+{
+    const char *set = json_string_value(json_object_get(r->draft->spec, "placement"));
+
+    if (job_placement_of(value) == JOB_PLACEMENT_DEFAULT)
+        return error_set(err, ERR_INVALID, "\"%.40s\" is none of fragmentation, pack, spread", value);
+    if (set && strcmp(set, value) != 0)
+        return error_set(err, ERR_INVALID, "says %s although %s is said too", value, set);
+    draft_set(r->draft, "placement", json_string(value));
+    return 0;
+}
+
 static int accept(struct reading *r, const char *value, struct error *err)
 {
     (void)r, (void)value, (void)err;
@@ -123,8 +138,9 @@ static int set_preferred_topology(struct reading *r, const char *value, struct e
 
 /* ---- the keys ---- */
 
-/* Where a key stands: on the workload, on a pod template; a Pod is both. */
-enum { ON_WORKLOAD = 1, ON_TEMPLATE = 2 };
+/* Where a key stands: on the workload, on a pod template; a Pod is both. Keys of workloads mean nothing on a template:
+ * there Kueue writes them itself. Those of our own are nobody else's, so one that went astray is refused. */
+enum { ON_WORKLOAD = 1, ON_TEMPLATE = 2, NOWHERE_ELSE = 4 };
 
 #define SLICES "slices of a topology are not supported: make each slice a group with a matchNodeLabel constraint"
 #define EXCLUSIVE_ADVICE                                                                                               \
@@ -139,6 +155,7 @@ static const struct key {
     {PREFIX "queue-name", ON_WORKLOAD, WORKLOAD_ANY, set_queue, NULL},
     {PREFIX "priority-class", ON_WORKLOAD, WORKLOAD_ANY, set_priority_class, NULL},
     {PREFIX "max-exec-time-seconds", ON_WORKLOAD, WORKLOAD_ANY, set_max_runtime, NULL},
+    {OWN_PREFIX "placement", ON_WORKLOAD | NOWHERE_ELSE, WORKLOAD_ANY, set_placement, NULL},
     {PREFIX "job-min-parallelism", ON_WORKLOAD, WORKLOAD_JOB, set_min_members, NULL},
     {KAI_MIN_MEMBER, ON_WORKLOAD, WORKLOAD_JOB, set_min_members, NULL},
     {PREFIX "job-completions-equal-parallelism", ON_WORKLOAD, WORKLOAD_JOB, accept, NULL},
@@ -176,10 +193,20 @@ static const char *key_name_of(const void *ctx, size_t i)
     return keys[i].name;
 }
 
+/* Objects of ours carry further keys of our own, so that only what looks misspelt is refused. */
+static int unknown_own_key(const char *name, const char *close, struct error *err)
+{
+    if (!close || strncmp(close, OWN_PREFIX, strlen(OWN_PREFIX)) != 0)
+        return 0;
+    return error_key(err, name, "unknown key (did you mean %s?)", close);
+}
+
 static int unknown_key(const char *name, struct error *err)
 {
     const char *close = closest_name(name, key_name_of, NULL, ARRAY_SIZE(keys));
 
+    if (strncmp(name, OWN_PREFIX, strlen(OWN_PREFIX)) == 0)
+        return unknown_own_key(name, close, err);
     if (strncmp(name, "provreq." PREFIX, strlen("provreq." PREFIX)) == 0)
         return error_key(
             err, name,
@@ -201,8 +228,10 @@ static int read_key(struct reading *r, const char *name, const char *value, unsi
             key = &keys[i];
     if (!key)
         return unknown_key(name, err);
+    if (!(key->places & place) && place == ON_TEMPLATE)
+        return key->places & NOWHERE_ELSE ? error_key(err, name, "belongs to the annotations of the workload") : 0;
     if (!(key->places & place))
-        return place == ON_TEMPLATE ? 0 : error_key(err, name, "belongs to the annotations of the pod template");
+        return error_key(err, name, "belongs to the annotations of the pod template");
     if (key->refused)
         return error_key(err, name, "%s", key->refused);
     if (!(key->workloads & workload))

@@ -82,7 +82,7 @@ static bool load_job(struct one_case *c)
         buf_addf(&c->difference, "job: %s: %s", err.field, err.text);
         return false;
     }
-    question_of_shape(&c->job, 0, &c->arena, &c->spec);
+    question_of_shape(&c->job, 0, c->job.placement, &c->arena, &c->spec);
     return true;
 }
 

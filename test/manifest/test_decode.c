@@ -234,6 +234,83 @@ static void test_decode__refusal(void **state)
     assert_string_equal(buf_str(&got), c->want);
 }
 
+/* ---- how native manifests say their placement ---- */
+
+#define ANNOTATED(kind, name, map, key, value, spec)                                                                   \
+    kind "metadata:\n  name: " name "\n  " map ": {" key ": " value "}\nspec: {" spec "}\n"
+#define A_POD              "apiVersion: v1\nkind: Pod\n"
+#define A_JOB              "apiVersion: batch/v1\nkind: Job\n"
+#define A_JOBSET           "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+#define A_GANG             "apiVersion: queue.dra/v1\nkind: GangJob\n"
+#define PLACED(kind, spec) ANNOTATED(kind, "p", "annotations", "queue.dra/placement", "pack", spec)
+#define MEMBERS(meta)      "template: {" meta "spec: {" POD "}}"
+#define JOINED(name, key, value)                                                                                       \
+    "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: " name                                                         \
+    "\n  labels: {kueue.x-k8s.io/pod-group-name: g}\n  annotations: {" key ": " value "}\nspec: {" POD "}\n"
+#define ROLES "replicatedJobs: [{name: r, template: {spec: {" MEMBERS("") "}}}]"
+
+static const struct annotation {
+    const char *name;
+    const char *text;
+    const char *want;
+} annotations[] = {
+    {"a Pod", PLACED(A_POD, POD), "pack"},
+    {"a Job", PLACED(A_JOB, MEMBERS("")), "pack"},
+    {"a JobSet", PLACED(A_JOBSET, ROLES), "pack"},
+    {"a GangJob", PLACED(A_GANG, "groups: [{name: w, " MEMBERS("") "}]"), "pack"},
+    {"a label", ANNOTATED(A_JOB, "p", "labels", "queue.dra/placement", "spread", MEMBERS("")), "spread"},
+    {"nothing said", A_POD "metadata: {name: p}\nspec: {" POD "}\n", "nothing"},
+    {"a GangJob that says the same twice", PLACED(A_GANG, "placement: pack, groups: [{name: w, " MEMBERS("") "}]"),
+     "pack"},
+    {"a GangJob that contradicts itself", PLACED(A_GANG, "placement: spread, groups: [{name: w, " MEMBERS("") "}]"),
+     "5 metadata.annotations[queue.dra/placement]: says pack although spread is said too"},
+    {"one pod of a group may say it for all", JOINED("p", "queue.dra/placement", "pack") JOINED("q", "a", "b"), "pack"},
+    {"pods of a group that contradict each other",
+     JOINED("p", "queue.dra/placement", "pack") JOINED("q", "queue.dra/placement", "spread"),
+     "10 : asks for another placement than p, which is part of the same job"},
+    {"an odd placement", ANNOTATED(A_POD, "p", "annotations", "queue.dra/placement", "heap", POD),
+     "5 metadata.annotations[queue.dra/placement]: \"heap\" is none of fragmentation, pack, spread"},
+    {"a misspelt key", ANNOTATED(A_POD, "p", "annotations", "queue.dra/placment", "pack", POD),
+     "5 metadata.annotations[queue.dra/placment]: unknown key (did you mean queue.dra/placement?)"},
+    {"on the template of a Job it would be overlooked",
+     A_JOB "metadata: {name: p}\nspec:\n  template:\n    metadata:\n      annotations: {queue.dra/placement: pack}\n"
+           "    spec: {" POD "}\n",
+     "7 spec.template.metadata.annotations[queue.dra/placement]: belongs to the annotations of the workload"},
+    {"labels that objects of ours carry", ANNOTATED(A_POD, "p", "labels", "queue.dra/attempt", "\"1\"", POD),
+     "nothing"},
+};
+
+static void placement_text(const json_t *gangjob, struct buf *out)
+{
+    const json_t *metadata = json_object_get(gangjob, "metadata");
+    const char *placement = json_string_value(json_object_get(json_object_get(gangjob, "spec"), "placement"));
+
+    buf_adds(out, placement ? placement : "nothing");
+    if (json_object_get(json_object_get(metadata, "annotations"), "queue.dra/placement"))
+        buf_adds(out, ", and the annotation is still there");
+}
+
+static void test_decode__placement(void **state)
+{
+    const struct annotation *c = *state;
+    struct job_decode_options options = {.name_seed = 1};
+    CLEANUP(manifest) *manifest = NULL;
+    struct job_problem problem = {0};
+    json_t *documents, *gangjobs = NULL;
+    BUF got = {0};
+
+    assert_int_equal(
+        manifest_parse("in", c->text, strlen(c->text), &MANIFEST_LIMITS_DEFAULT, &manifest, &problem.error), 0);
+    documents = documents_of(manifest);
+    if (jobs_decode(documents, &options, &gangjobs, &problem) == 0)
+        placement_text(json_array_get(gangjobs, 0), &got);
+    else
+        problem_text(manifest, &problem, &got);
+    json_decref(documents);
+    json_decref(gangjobs);
+    assert_string_equal(buf_str(&got), c->want);
+}
+
 /* ---- names that are generated ---- */
 
 static json_t *decode(const char *text, struct job_decode_options options)
@@ -326,5 +403,6 @@ int main(void)
         cmocka_unit_test(test_decode__lists_have_an_end),
     };
 
-    return RUN_TABLE(test_decode__refusal, refusals) + cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TABLE(test_decode__refusal, refusals) + RUN_TABLE(test_decode__placement, annotations) +
+           cmocka_run_group_tests(tests, NULL, NULL);
 }

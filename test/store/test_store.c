@@ -169,6 +169,7 @@ static void see_attempt(void *ctx, const struct attempt_row *row)
 
     seen->attempts++;
     assert_string_equal(row->charges, "{\"h100\":8}");
+    assert_string_equal(row->effective, "{\"placement\":\"pack\"}");
 }
 
 static void see_object(void *ctx, const struct object_row *row)
@@ -187,7 +188,8 @@ static void test_store__an_attempt_keeps_its_objects_in_order(void **state)
     struct attempt_seen seen = {0};
     int64_t id = store_job_insert(f->store, &row);
 
-    store_attempt_insert(f->store, &(struct attempt_row){id, 1, 0, 5, "{}", "[]", "{\"h100\":8}"});
+    store_attempt_insert(f->store,
+                         &(struct attempt_row){id, 1, 0, 5, "{}", "[]", "{\"h100\":8}", "{\"placement\":\"pack\"}"});
     store_object_insert(f->store, id, 1, &(struct object_row){1, "Pod", "default", "p", "{}", "\"n1\""});
     store_object_insert(f->store, id, 1, &(struct object_row){0, "ConfigMap", "default", "a", "{}", NULL});
     assert_int_equal(store_commit(f->store, NULL), 0);
@@ -231,7 +233,8 @@ static void test_store__events_come_in_pages_and_go_with_the_job(void **state)
 
 static void see_queue(void *ctx, const struct queue_row *row)
 {
-    buf_addf(ctx, "%s<%s*%d ", row->name, row->parent ? row->parent : "root", (int)row->weight);
+    buf_addf(ctx, "%s<%s*%d,%s ", row->name, row->parent ? row->parent : "root", (int)row->weight,
+             row->placement ? row->placement : "above");
 }
 static void see_quota(void *ctx, const struct quota_row *row)
 {
@@ -253,9 +256,9 @@ static void test_store__queues_and_quotas_are_put_and_replaced(void **state)
     BUF text = {0};
     struct queue_visitor visitor = {&text, see_queue, see_quota, see_resource, see_priority};
 
-    store_queue_put(f->store, &(struct queue_row){"research", NULL, 1, "open"});
-    store_queue_put(f->store, &(struct queue_row){"vision", "research", 1, "open"});
-    store_queue_put(f->store, &(struct queue_row){"vision", "research", 3, "held"});
+    store_queue_put(f->store, &(struct queue_row){"research", NULL, 1, "open", NULL});
+    store_queue_put(f->store, &(struct queue_row){"vision", "research", 1, "open", "pack"});
+    store_queue_put(f->store, &(struct queue_row){"vision", "research", 3, "held", "spread"});
     store_quota_put(f->store, &(struct quota_row){"vision", "h100", 4, STORE_UNLIMITED, 2});
     store_quota_put(f->store, &(struct quota_row){"vision", "h100", 8, STORE_UNLIMITED, 2});
     store_quota_put(f->store, &(struct quota_row){"vision", "cpu", 8, 0, 0});
@@ -263,8 +266,30 @@ static void test_store__queues_and_quotas_are_put_and_replaced(void **state)
     store_priority_put(f->store, &(struct priority_row){"high", 100});
     assert_int_equal(store_commit(f->store, NULL), 0);
     assert_int_equal(store_queues_each(f->store, &visitor, NULL), 0);
-    assert_string_equal(buf_str(&text),
-                        "h100:any high=100 research<root*1 vision<research*3 vision/cpu=8,some vision/h100=8,any ");
+    assert_string_equal(
+        buf_str(&text),
+        "h100:any high=100 research<root*1,above vision<research*3,spread vision/cpu=8,some vision/h100=8,any ");
+}
+
+static void test_store__a_queue_that_says_no_placement_any_more_has_none(void **state)
+{
+    struct fixture *f = *state;
+    BUF text = {0};
+    struct queue_visitor visitor = {&text, see_queue, see_quota, see_resource, see_priority};
+
+    store_queue_put(f->store, &(struct queue_row){"vision", NULL, 1, "open", "pack"});
+    store_queue_put(f->store, &(struct queue_row){"vision", NULL, 1, "open", NULL});
+    assert_int_equal(store_commit(f->store, NULL), 0);
+    assert_int_equal(store_queues_each(f->store, &visitor, NULL), 0);
+    assert_string_equal(buf_str(&text), "vision<root*1,above ");
+}
+
+static void test_store__no_other_placement_is_stored(void **state)
+{
+    struct fixture *f = *state;
+
+    store_queue_put(f->store, &(struct queue_row){"vision", NULL, 1, "open", "heap"});
+    assert_int_equal(store_commit(f->store, NULL), -1);
 }
 
 static void test_store__a_queue_with_children_cannot_go(void **state)
@@ -272,8 +297,8 @@ static void test_store__a_queue_with_children_cannot_go(void **state)
     struct fixture *f = *state;
     struct error err = {0};
 
-    store_queue_put(f->store, &(struct queue_row){"research", NULL, 1, "open"});
-    store_queue_put(f->store, &(struct queue_row){"vision", "research", 1, "open"});
+    store_queue_put(f->store, &(struct queue_row){"research", NULL, 1, "open", NULL});
+    store_queue_put(f->store, &(struct queue_row){"vision", "research", 1, "open", NULL});
     assert_int_equal(store_commit(f->store, NULL), 0);
     store_queue_delete(f->store, "research");
     assert_int_equal(store_commit(f->store, &err), -1);
@@ -395,6 +420,8 @@ int main(void)
         TEST(an_attempt_keeps_its_objects_in_order),
         TEST(events_come_in_pages_and_go_with_the_job),
         TEST(queues_and_quotas_are_put_and_replaced),
+        TEST(a_queue_that_says_no_placement_any_more_has_none),
+        TEST(no_other_placement_is_stored),
         TEST(a_queue_with_children_cannot_go),
         TEST(usage_outlives_its_job),
         TEST(of_a_token_only_the_hash_is_kept),
