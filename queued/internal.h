@@ -157,6 +157,7 @@ json_t *when_view(int64_t ms); /* RFC 3339, UTC, milliseconds */
 json_t *job_view(const struct core *core, const struct job *job);
 json_t *token_view(const struct core_token *token);
 json_t *queue_view(const struct core *core, size_t queue);
+json_t *effective_view(const struct effective_placement *effective); /* "effectivePlacement" of jobs and queues */
 /* Totals of each resource now: n_resources amounts, to free(). */
 struct plan_resource *resources_now(const struct book *book, const struct snapshot *snapshot);
 

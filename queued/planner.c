@@ -233,6 +233,7 @@ static void admit(struct core *core, const struct planner_round *round, const st
         .placement = attempt_placement_view(&input),
         .chosen = attempt_chosen(&input),
         .charges = charges_view(round, outcome->charges),
+        .effective = effective_view(&outcome->effective),
     };
 
     lifecycle_admit(core->lifecycle, job, &admission);
@@ -240,6 +241,7 @@ static void admit(struct core *core, const struct planner_round *round, const st
     json_decref(admission.placement);
     json_decref(admission.chosen);
     json_decref(admission.charges);
+    json_decref(admission.effective);
     json_decref(pod_group);
 }
 
@@ -328,6 +330,7 @@ static json_t *prediction_of(const struct plan_outcome *outcome)
         json_object_set_new(view, "layer", json_string(plan_layer_name(outcome->layer)));
         json_object_set_new(view, "summary", json_string(outcome->reason));
     }
+    json_object_set_new(view, "effectivePlacement", effective_view(&outcome->effective));
     if (outcome->is_admitted && outcome->placement)
         json_object_set_new(view, "placement", placement_to_json(outcome->placement, outcome->question));
     return view;

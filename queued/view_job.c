@@ -90,6 +90,19 @@ static void add_attempt(json_t *view, const struct job *job)
     json_object_set_new(view, "charges", charges_view(job));
 }
 
+/* What it was placed by, or would be now. An attempt of which that is not known is older than what queues say. */
+static void add_effective(json_t *view, const struct core *core, const struct job *job)
+{
+    size_t queue = job->live ? PLAN_ROOT : book_find_queue(core->book, job->queue);
+    struct effective_placement effective =
+        effective_placement_of(job->blueprint->spec.placement, core->book->queues, queue);
+
+    if (job->live && job->live->effective)
+        json_object_set(view, "effectivePlacement", job->live->effective);
+    else if (!job_has_ended(job))
+        json_object_set_new(view, "effectivePlacement", effective_view(&effective));
+}
+
 /* What became of asking for nodes. */
 static void add_ask(json_t *view, const struct job *job)
 {
@@ -131,6 +144,7 @@ json_t *job_view(const struct core *core, const struct job *job)
     set_when(view, "endedAt", job->ended_ms);
     if (job->live)
         add_attempt(view, job);
+    add_effective(view, core, job);
     add_ask(view, job);
     return view;
 }
@@ -338,6 +352,7 @@ static json_t *job_explanation(struct core *core, const struct job *job)
         json_object_set_new(view, "summary", json_string(job_sentence(job)));
     if (core->is_synced)
         explain_troubles(view, job);
+    add_effective(view, core, job);
     add_ask(view, job);
     if (job->wait.is_known) {
         json_object_set_new(view, "position", json_integer((json_int_t)job->wait.position));

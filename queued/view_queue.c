@@ -81,18 +81,38 @@ static json_t *jobs_view(const struct core *core, const char *queue)
     return json_pack("{s:I, s:I}", "pending", pending, "running", running);
 }
 
+json_t *effective_view(const struct effective_placement *effective)
+{
+    return json_pack("{s:s, s:s, s:s*}", "placement", job_placement_name(effective->placement), "from",
+                     placement_source_name(effective->source), "queue", effective->queue);
+}
+
+static void add_placement(json_t *view, const struct present *present, size_t queue)
+{
+    const struct plan_queue *queues = present->input.queues;
+    enum job_placement own = queues[queue].placement;
+    struct effective_placement effective = effective_placement_of(JOB_PLACEMENT_DEFAULT, queues, queue);
+
+    json_object_set_new(view, "placement",
+                        own == JOB_PLACEMENT_DEFAULT ? json_null() : json_string(job_placement_name(own)));
+    json_object_set_new(view, "effectivePlacement", effective_view(&effective));
+}
+
 static json_t *view_of(const struct core *core, const struct present *present, size_t queue)
 {
     static const char *const states[] = {[QUEUE_OPEN] = "open", [QUEUE_HELD] = "held", [QUEUE_DRAINED] = "drained"};
     const struct plan_queue *from = &present->input.queues[queue];
     struct share share = share_of(tree_at(&present->tree, present->tree.held, queue), present->totals,
                                   present->input.n_resources, from->weight);
+    json_t *view;
 
-    return json_pack("{s:s, s:s?, s:s, s:I, s:f, s:s?, s:o, s:o}", "name", from->name, "parent",
+    view = json_pack("{s:s, s:s?, s:s, s:I, s:f, s:s?, s:o, s:o}", "name", from->name, "parent",
                      from->parent == PLAN_ROOT ? NULL : present->input.queues[from->parent].name, "state",
                      states[from->state], "weight", (json_int_t)from->weight, "share", share_value(&share),
                      "dominantResource", share.dominant == SIZE_MAX ? NULL : present->resources[share.dominant].name,
                      "jobs", jobs_view(core, from->name), "quotas", quotas_view(present, queue));
+    add_placement(view, present, queue);
+    return view;
 }
 
 json_t *queue_view(const struct core *core, size_t queue)
