@@ -33,6 +33,7 @@ struct config {
     char *features;                /* "+NAME,-NAME", or "" */
     int64_t pod_groups;            /* 0 never, 1 where the cluster has them */
     char *bind_classes;            /* "NAME,NAME", or "" */
+    int64_t binds_pods;
     char *provisioning_class;      /* or "": no nodes are asked for */
     char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE", or "" */
     int64_t max_body_bytes;

@@ -57,6 +57,8 @@ static int refuse_contradictions(const struct config *config, struct error *err)
                            is_file ? "kubeconfig" : "embedded");
     if (config->context[0] && !is_file)
         return error_field(err, "context", "--context is of a kubeconfig: give --kubeconfig too");
+    if (config->binds_pods && !config->bind_classes[0])
+        return error_field(err, "bind-pods", "--bind-pods is for the classes of --bind-classes: give some");
     if (!is_embedded && config->clock == CONFIG_CLOCK_VIRTUAL)
         return error_field(err, "clock", "the virtual clock is of the embedded cluster; Kubernetes lives in real time");
     return 0;

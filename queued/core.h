@@ -29,6 +29,7 @@ struct core_options {
     const char *server_id;          /* the value of our label on objects; NULL: that of the store. For golden traces */
     const char *features;           /* changes to what that release has, as features_change() reads them; NULL: none */
     const char *bind_classes;       /* "NAME,NAME": device classes whose claims queued allocates itself; NULL: none */
+    bool binds_pods; /* and binds gangs that have all their devices through those, in kube-scheduler's place */
     const char *provisioning_class; /* ask an autoscaler for nodes, by ProvisioningRequests of it; NULL, "": never */
     const char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE" of those; NULL: none */
     bool has_no_pod_groups;              /* gangs get no PodGroup even where the cluster has them */

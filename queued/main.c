@@ -262,6 +262,7 @@ static int open_core(struct process *process, struct error *err)
         .release = (int)config->release,
         .features = config->features,
         .bind_classes = config->bind_classes,
+        .binds_pods = config->binds_pods != 0,
         .provisioning_class = config->provisioning_class,
         .provisioning_parameters = config->provisioning_parameters,
         .has_no_pod_groups = config->pod_groups == 0,

@@ -225,6 +225,7 @@ static void admit(struct core *core, const struct planner_round *round, const st
         .consumes = job_ask_provisioned(job),
         .consumes_class = core->options.provisioning_class,
         .bind = core->bind,
+        .binds_pods = core->options.binds_pods,
         .snapshot = round->snapshot,
     };
     struct job_admission admission = {

@@ -22,6 +22,9 @@ struct cluster;
 #define LABEL_SERVER  "queue.dra/server" /* the store that the job is in: what carries another's is not ours */
 #define LABEL_ASK     "queue.dra/ask" /* in place of LABEL_ATTEMPT: which request for nodes of the job it is part of */
 
+/* spec.schedulerName of pods that no scheduler is to look at, since we bind them ourselves. */
+#define SCHEDULER_NAME "queued"
+
 enum cluster_change { CLUSTER_PUT, CLUSTER_GONE };
 
 struct cluster_listener {
@@ -65,17 +68,17 @@ struct cluster_ops {
      */
     void (*ungate)(struct cluster *cluster, const char *ns, const char *pod, const char *node, cluster_done *done,
                    void *ctx);
-    /* Write a claim's status.allocation (bind mode): `allocation` as planned, with nodeSelector; the implementation
-     * adds the timestamp that kube-scheduler would. ERR_CONFLICT when the claim is allocated
-     * otherwise or being deleted; allocated so already is a success. */
-    void (*allocate)(struct cluster *cluster, const char *ns, const char *claim, const json_t *allocation,
-                     cluster_done *done, void *ctx);
-    /* Enter pods into an allocated claim's status.reservedFor (bind mode), which kube-scheduler else does before it
-     * binds them. `consumers`: an array of {"resource": "pods", "name", "uid"}, borrowed; those that are entered
-     * already stay. `uid` is the claim's, or NULL: ERR_CONFLICT when the name is another's now. ERR_INVALID when the
-     * claim is not allocated, is being deleted, or would have more than 256. */
-    void (*reserve)(struct cluster *cluster, const char *ns, const char *claim, const char *uid,
-                    const json_t *consumers, cluster_done *done, void *ctx);
+    /* Write a claim's status.allocation and status.reservedFor in one (bind mode), which kube-scheduler else does
+     * before it binds a pod. `allocation` is as planned, with nodeSelector; the implementation adds the timestamp that
+     * kube-scheduler would. `consumers`: an array of {"resource": "pods", "name", "uid"}, at most 256. Both borrowed.
+     * ERR_CONFLICT when the claim is another than `uid` now, is allocated otherwise, or is being deleted; allocated so
+     * already is a success. */
+    void (*allocate)(struct cluster *cluster, const char *ns, const char *claim, const char *uid,
+                     const json_t *allocation, const json_t *consumers, cluster_done *done, void *ctx);
+    /* Bind a pod that says SCHEDULER_NAME to its node, in the scheduler's place. ERR_CONFLICT when it is another than
+     * `uid` now, is being deleted, or is bound already. */
+    void (*bind)(struct cluster *cluster, const char *ns, const char *pod, const char *uid, const char *node,
+                 cluster_done *done, void *ctx);
     /* The last lines of a member's output as a JSON string. */
     void (*logs)(struct cluster *cluster, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
                  void *ctx);

@@ -35,11 +35,10 @@ struct launch_object {
     bool is_there;     /* created or observed, and not gone since */
     bool is_told;      /* in the present stream of changes, or created since it began */
     bool is_asked;     /* a call is on its way */
-    bool is_ungated;   /* pods: the gates are off */
+    bool is_let_go;    /* pods: the gates are off, or it is bound by us, whatever the stream has told */
     bool is_bound;     /* claims: we write the allocation (bind.c) */
     bool is_loose;     /* claims: kube-scheduler may give it other devices than the planned ones (behind.c) */
     bool is_allocated; /* those: it is written, whatever the stream has told */
-    bool is_reserved;  /* those: for the members that use it, or kube-scheduler must do it */
     bool is_sick;      /* pods: a device of it was told to be unhealthy */
     bool is_given_up;  /* pods: its node is not asked any more; not stored */
     bool is_foreign;   /* somebody else has an object of its name */

@@ -169,7 +169,7 @@ static struct job *find_awaited(const struct lifecycle *lc, const struct job *jo
 static bool is_open(const struct attempt *attempt)
 {
     for (size_t i = 0; i < attempt->n_objects; i++)
-        if (attempt->objects[i].rank == RANK_POD && !pod_has_gates(&attempt->objects[i]))
+        if (attempt->objects[i].rank == RANK_POD && !pod_is_held(&attempt->objects[i]))
             return true;
     return false;
 }

@@ -1,6 +1,7 @@
-/* Bind mode: the allocations of some claims are written by us, exactly as planned, between the creation of the claims
- * and that of the pods. From then on the devices are held, and kube-scheduler has nothing left to choose.
- * When the pods exist the claims are reserved for them, and it has nothing left to write but the binding.
+/* Bind mode: the allocations of some claims are written by us, exactly as planned, when all objects of the gang exist
+ * and before a pod may start, and in the same write the claims are reserved for their pods. From then on the devices
+ * are held, and kube-scheduler has nothing left to choose and to write but the binding; where we bind the pods too,
+ * not even that.
  *
  * The API server lets two claims name one device. So as long as the gang does not run, every claim of somebody else
  * that names a device of ours ends the attempt: kube-scheduler, which respects what it sees allocated, may have given
@@ -56,46 +57,6 @@ static json_t *planned_allocation(const struct launch_object *claim)
     return allocation;
 }
 
-static void allocate(struct lifecycle *lc, struct job *job, struct launch_object *claim)
-{
-    struct call_for target = {job->id, job->live->number, (size_t)(claim - job->live->objects)};
-    json_t *allocation = planned_allocation(claim);
-
-    claim->is_asked = true;
-    outbox_allocate(lc->options.outbox, target, claim->ns, claim->name, allocation);
-    json_decref(allocation);
-}
-
-bool attempt_allocate(struct lifecycle *lc, struct job *job)
-{
-    bool is_complete = true, is_asking = false;
-
-    for (size_t i = 0; i < job->live->n_objects; i++) {
-        struct launch_object *claim = &job->live->objects[i];
-
-        if (!claim->is_bound || is_allocated(claim))
-            continue;
-        is_complete = false;
-        if (!launch_may_ask(lc, job, claim))
-            continue;
-        allocate(lc, job, claim);
-        is_asking = true;
-    }
-    if (is_asking)
-        attempt_record_usage(lc, job); /* committed before the devices are held */
-    return is_complete;
-}
-
-const struct launch_object *attempt_not_allocated(const struct attempt *attempt)
-{
-    for (size_t i = 0; i < attempt->n_objects; i++)
-        if (attempt->objects[i].is_bound && !is_allocated(&attempt->objects[i]))
-            return &attempt->objects[i];
-    return NULL;
-}
-
-/* ---- reserving ---- */
-
 static void add_consumer(json_t *users, const json_t *pod_claim, const struct launch_object *pod)
 {
     const char *claim = json_text_at(pod_claim, "resourceClaimName", NULL);
@@ -111,8 +72,7 @@ static void add_consumer(json_t *users, const json_t *pod_claim, const struct la
         consumers, json_pack("{s:s, s:s, s:s}", "resource", "pods", "name", pod->name, "uid", launch_object_uid(pod)));
 }
 
-/* Name of each claim -> the members that use it and have gates still, as entries of status.reservedFor. What is already
- * on its way to a node kube-scheduler reserves, and what has ended needs nothing. New reference. */
+/* Name of each claim -> the members that use it, as entries of status.reservedFor. New reference. */
 static json_t *users_of_claims(const struct attempt *attempt)
 {
     json_t *users = json_object(), *pod_claim;
@@ -121,7 +81,7 @@ static json_t *users_of_claims(const struct attempt *attempt)
     for (size_t i = 0; i < attempt->n_objects; i++) {
         const struct launch_object *pod = &attempt->objects[i];
 
-        if (pod->rank != RANK_POD || !pod_has_gates(pod) || !launch_object_uid(pod))
+        if (pod->rank != RANK_POD)
             continue;
         json_array_foreach (json_object_get(json_object_get(pod->body, "spec"), "resourceClaims"), k, pod_claim)
             add_consumer(users, pod_claim, pod);
@@ -129,61 +89,43 @@ static json_t *users_of_claims(const struct attempt *attempt)
     return users;
 }
 
-static bool has_consumer(const json_t *reserved, const json_t *consumer)
-{
-    const json_t *entry;
-    size_t i;
-
-    json_array_foreach (reserved, i, entry)
-        if (json_equal(json_object_get(entry, "uid"), json_object_get(consumer, "uid")))
-            return true;
-    return false;
-}
-
-static bool is_reserved_for(const struct launch_object *claim, const json_t *consumers)
-{
-    const json_t *reserved = json_object_get(json_object_get(claim->observed, "status"), "reservedFor"), *consumer;
-    size_t i;
-
-    json_array_foreach (consumers, i, consumer)
-        if (!has_consumer(reserved, consumer))
-            return false;
-    return true;
-}
-
-static void reserve(struct lifecycle *lc, struct job *job, struct launch_object *claim, json_t *consumers)
+static void allocate(struct lifecycle *lc, struct job *job, struct launch_object *claim, json_t *consumers)
 {
     struct call_for target = {job->id, job->live->number, (size_t)(claim - job->live->objects)};
+    json_t *allocation = planned_allocation(claim);
 
-    claim->is_reserved = is_reserved_for(claim, consumers);
-    if (claim->is_reserved || !launch_may_ask(lc, job, claim))
-        return;
     claim->is_asked = true;
-    outbox_reserve(lc->options.outbox, target, claim->ns, claim->name, launch_object_uid(claim), consumers);
+    outbox_allocate(lc->options.outbox, target, claim->ns, claim->name, launch_object_uid(claim), allocation,
+                    consumers);
+    json_decref(allocation);
 }
 
-static bool wants_reservation(const struct lifecycle *lc, const struct launch_object *claim)
+bool attempt_allocate(struct lifecycle *lc, struct job *job)
 {
-    return claim->is_bound && !claim->is_asked && !claim->is_reserved && !lc->may_not_reserve;
-}
-
-bool attempt_reserve(struct lifecycle *lc, struct job *job)
-{
-    bool is_waiting = false;
+    bool is_complete = true;
     json_t *users = NULL;
 
     for (size_t i = 0; i < job->live->n_objects; i++) {
         struct launch_object *claim = &job->live->objects[i];
 
-        if (wants_reservation(lc, claim)) {
-            users = users ? users : users_of_claims(job->live);
-            reserve(lc, job, claim, json_object_get(users, claim->name));
-            is_waiting |= !claim->is_reserved;
-        }
-        is_waiting |= claim->is_bound && claim->is_asked;
+        if (!claim->is_bound || is_allocated(claim))
+            continue;
+        is_complete = false;
+        if (!launch_may_ask(lc, job, claim))
+            continue;
+        users = users ? users : users_of_claims(job->live);
+        allocate(lc, job, claim, json_object_get(users, claim->name));
     }
     json_decref(users);
-    return !is_waiting;
+    return is_complete;
+}
+
+const struct launch_object *attempt_not_allocated(const struct attempt *attempt)
+{
+    for (size_t i = 0; i < attempt->n_objects; i++)
+        if (attempt->objects[i].is_bound && !is_allocated(&attempt->objects[i]))
+            return &attempt->objects[i];
+    return NULL;
 }
 
 /* ---- what stands in the way ---- */

@@ -8,8 +8,6 @@
 
 #include "allocator/base/banned.h"
 
-#define MAX_RESERVE_FAILURES 3 /* of calls for a claim in a row */
-
 /* Asking again cannot help: the attempt must go. Everything else is asked again, later and later. */
 static bool is_final(enum err_code code)
 {
@@ -100,7 +98,7 @@ static void ungate_done(struct lifecycle *lc, struct job *job, struct launch_obj
                         const struct call_result *result)
 {
     if (!result->err)
-        object->is_ungated = true;
+        object->is_let_go = true;
     else if (is_final(result->err->code) && job->ending == JOB_STATE_COUNT)
         job_launch_refused(lc, job, "start", object, result->err);
     else
@@ -120,27 +118,20 @@ static void allocate_done(struct lifecycle *lc, struct job *job, struct launch_o
         ask_again_later(lc, job, object);
 }
 
-/* Whatever is refused here, kube-scheduler does itself. */
-static void reserve_done(struct lifecycle *lc, struct job *job, struct launch_object *object,
-                         const struct call_result *result)
+static void bind_done(struct lifecycle *lc, struct job *job, struct launch_object *object,
+                      const struct call_result *result)
 {
-    enum err_code code = result->err ? result->err->code : ERR_NONE;
-
-    if ((code == ERR_TIMEOUT || code == ERR_UNAVAILABLE) && object->failures < MAX_RESERVE_FAILURES) {
-        ask_again_later(lc, job, object);
-        return;
-    }
-    object->is_reserved = true;
-    lc->may_not_reserve |= code == ERR_DENIED;
-    if (code == ERR_CONFLICT)
-        look_it_up(lc, result, object); /* is it still ours? */
+    if (result->err && result->err->code == ERR_CONFLICT)
+        look_it_up(lc, result, object); /* bound already? */
+    else
+        ungate_done(lc, job, object, result);
 }
 
 static void (*const handlers[])(struct lifecycle *lc, struct job *job, struct launch_object *object,
                                 const struct call_result *result) = {
     [CALL_CREATE] = create_done,     [CALL_GET] = get_done,         [CALL_REMOVE] = remove_done,
     [CALL_ERASE] = remove_done,      [CALL_RELEASE] = remove_done,  [CALL_UNGATE] = ungate_done,
-    [CALL_ALLOCATE] = allocate_done, [CALL_RESERVE] = reserve_done,
+    [CALL_ALLOCATE] = allocate_done, [CALL_BIND] = bind_done,
 };
 
 /* Of a call for nobody: a stray is gone, stays, or has just been made by a creation that came too late. */

@@ -26,7 +26,6 @@ struct lifecycle {
     int64_t next_due_ms;
     uint64_t n_planned;      /* attempts so far: the order of the next one */
     bool has_bound;          /* there is, or was, an attempt with claims that we allocate */
-    bool may_not_reserve;    /* the cluster said so since this stream of changes began: see attempt_reserve() */
     uint64_t claims_version; /* grows when claims of others change */
     size_t n_drift, n_launches, n_launch_failures;
 };
@@ -105,8 +104,8 @@ bool member_is_given_up(struct lifecycle *lc, struct job *job, struct launch_obj
 /* Whether an object may be asked for now; else the job is woken when it may. */
 bool launch_may_ask(struct lifecycle *lc, struct job *job, const struct launch_object *object);
 
-/* Whether a pod has, as far as is known, scheduling gates still. */
-bool pod_has_gates(const struct launch_object *pod);
+/* Whether a pod has, as far as is known, not been let go: its gates are on, or it waits for us to bind it. */
+bool pod_is_held(const struct launch_object *pod);
 
 /* Write what the attempt is charged for: a row per resource, from now on; a row that is there gets the new amount. */
 void attempt_record_usage(struct lifecycle *lc, const struct job *job);
@@ -121,12 +120,9 @@ void wake_behind(struct lifecycle *lc, struct job *awaited);
 
 /* ---- bind.c: claims that we allocate ---- */
 
-/* Ask for the allocations that are missing; the charges are written first. Returns whether none is. */
+/* Ask for the allocations that are missing. Returns whether none is. */
 bool attempt_allocate(struct lifecycle *lc, struct job *job);
 const struct launch_object *attempt_not_allocated(const struct attempt *attempt); /* the first, or NULL */
-/* Ask for the reservations that are missing: claims that we allocate, for the members that use them and have gates
- * still. Then kube-scheduler has one thing less to write. Returns whether there is nothing to wait for. */
-bool attempt_reserve(struct lifecycle *lc, struct job *job);
 /* A claim was allocated otherwise, or another one has a device of ours: then the launch has failed. */
 bool attempt_has_rival(struct lifecycle *lc, struct job *job);
 

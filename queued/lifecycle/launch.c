@@ -2,14 +2,16 @@
  * whether the server was killed in between: after a restart the same look at the same objects asks for the rest.
  *
  *   Admitted   anchor -> Service -> claims -> pods (gated); each kind waits until the one before is complete
- *   Launching  everything exists: reserve what we allocated, take the gates off, wait until all members run, compare
- * the allocations with the plan
+ *   Launching  everything exists: write what we allocate, let the pods go, wait until all members run, compare the
+ * allocations with the plan
  *
- * A pod without gate may run at any moment. So gates are only taken off once the move to Launching is durable, and from
- * then on a missing object ends the attempt; before, it is simply created. */
+ * A pod is held by its gate or, where we bind it ourselves, by a scheduler name that nobody else answers to. One that
+ * was let go may run at any moment. So that is only done once the move to Launching is durable, and from then on a
+ * missing object ends the attempt; before, it is simply created. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "queued/cluster/cluster.h"
 #include "queued/lifecycle/internal.h"
 #include "store/rows.h"
 
@@ -160,22 +162,12 @@ const struct launch_object *attempt_missing(const struct attempt *attempt)
     return NULL;
 }
 
-/* Everything of a rank; claims also with what we allocate. */
-static bool complete_rank(struct lifecycle *lc, struct job *job, enum object_rank rank)
-{
-    return create_rank(lc, job, rank) && (rank != RANK_CLAIM || attempt_allocate(lc, job));
-}
-
-static void creation_is_late(struct lifecycle *lc, struct job *job, enum object_rank rank)
+static void creation_is_late(struct lifecycle *lc, struct job *job)
 {
     const struct launch_object *missing = attempt_missing(job->live);
 
-    if (rank == RANK_CLAIM && missing && missing->rank != RANK_CLAIM && attempt_not_allocated(job->live))
-        job_launch_failed(lc, job, "ResourceClaim %s could not be allocated in time",
-                          attempt_not_allocated(job->live)->name);
-    else
-        job_launch_failed(lc, job, "%s %s could not be created in time", missing ? missing->kind : "ConfigMap",
-                          missing ? missing->name : attempt_anchor(job->live)->name);
+    job_launch_failed(lc, job, "%s %s could not be created in time", missing ? missing->kind : "ConfigMap",
+                      missing ? missing->name : attempt_anchor(job->live)->name);
 }
 
 enum step step_create(struct lifecycle *lc, struct job *job)
@@ -183,25 +175,37 @@ enum step step_create(struct lifecycle *lc, struct job *job)
     if (has_trouble(lc, job))
         return STEP_MORE;
     for (enum object_rank rank = RANK_ANCHOR; rank < RANK_ASSUMED; rank++)
-        if (!complete_rank(lc, job, rank)) {
+        if (!create_rank(lc, job, rank)) {
             if (!is_late(lc, job))
                 return STEP_WAIT;
-            creation_is_late(lc, job, rank);
+            creation_is_late(lc, job);
             return STEP_MORE;
         }
     job->live->step_ms = lifecycle_now_ms(lc);
-    attempt_record_usage(lc, job); /* from here on the scheduler may give it devices */
-    job_move(lc, job, JOB_LAUNCHING, "all its objects exist; its gates are being removed");
+    attempt_record_usage(lc, job); /* from here on it may be given devices */
+    job_move(lc, job, JOB_LAUNCHING, "all its objects exist; its members are being let go");
     return STEP_MORE;
 }
 
 /* ---- Launching ---- */
 
-bool pod_has_gates(const struct launch_object *pod)
+/* We bind it; and how it is held is as it was created, whatever the configuration says now. */
+static bool is_bound_by_us(const struct launch_object *pod)
 {
-    return !pod->is_ungated &&
-           (!pod->observed ||
-            json_array_size(json_object_get(json_object_get(pod->observed, "spec"), "schedulingGates")) > 0);
+    const char *scheduler = json_text_at(pod->body, "spec", "schedulerName", NULL);
+
+    return scheduler && strcmp(scheduler, SCHEDULER_NAME) == 0;
+}
+
+bool pod_is_held(const struct launch_object *pod)
+{
+    const json_t *spec = json_object_get(pod->observed, "spec");
+
+    if (pod->is_let_go)
+        return false;
+    if (is_bound_by_us(pod))
+        return !json_object_get(spec, "nodeName");
+    return !spec || json_array_size(json_object_get(spec, "schedulingGates")) > 0;
 }
 
 /* The lowest turn of those that are not bound yet. Until then kube-scheduler may count a share of theirs twice, once
@@ -220,17 +224,26 @@ static size_t present_turn(const struct attempt *attempt)
     return turn;
 }
 
-static void ungate_all(struct lifecycle *lc, struct job *job)
+static void let_go(struct lifecycle *lc, struct job *job, struct launch_object *pod)
+{
+    const char *node = json_string_value(pod->planned);
+
+    pod->is_asked = true;
+    if (is_bound_by_us(pod))
+        outbox_bind(lc->options.outbox, call_for(job, pod), pod->ns, pod->name, launch_object_uid(pod), node);
+    else
+        outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name, node);
+}
+
+static void let_all_go(struct lifecycle *lc, struct job *job)
 {
     size_t turn = present_turn(job->live);
 
     for (size_t i = 0; i < job->live->n_objects; i++) {
         struct launch_object *pod = &job->live->objects[i];
 
-        if (pod->rank != RANK_POD || pod->turn > turn || !pod_has_gates(pod) || !launch_may_ask(lc, job, pod))
-            continue;
-        pod->is_asked = true;
-        outbox_ungate(lc->options.outbox, call_for(job, pod), pod->ns, pod->name, json_string_value(pod->planned));
+        if (pod->rank == RANK_POD && pod->turn <= turn && pod_is_held(pod) && launch_may_ask(lc, job, pod))
+            let_go(lc, job, pod);
     }
 }
 
@@ -249,25 +262,36 @@ static const struct launch_object *first_not_started(const struct attempt *attem
     return NULL;
 }
 
+static void start_is_late(struct lifecycle *lc, struct job *job, const struct launch_object *pod)
+{
+    const struct launch_object *claim = attempt_not_allocated(job->live);
+    struct diagnosis diagnosis;
+
+    if (claim) {
+        job_launch_failed(lc, job, "ResourceClaim %s could not be allocated in time", claim->name);
+        return;
+    }
+    if (!member_diagnose(job->live, pod, &diagnosis))
+        diagnosis = (struct diagnosis){.sentence = "no reason was given"};
+    job_launch_failed(lc, job, "pod %s did not start in time: %s", pod->name, diagnosis.sentence);
+}
+
 enum step step_launch(struct lifecycle *lc, struct job *job)
 {
     const struct launch_object *late;
-    struct diagnosis diagnosis;
 
     attempt_note_health(lc, job);
     if (members_decide(lc, job) || has_trouble(lc, job))
         return STEP_MORE;
     if (!attempt_may_open(lc, job))
         return STEP_WAIT;
-    if (attempt_reserve(lc, job))
-        ungate_all(lc, job);
+    if (attempt_allocate(lc, job))
+        let_all_go(lc, job);
     late = first_not_started(job->live);
     if (late) {
         if (!is_late(lc, job))
             return STEP_WAIT;
-        if (!member_diagnose(job->live, late, &diagnosis))
-            diagnosis = (struct diagnosis){.sentence = "no reason was given"};
-        job_launch_failed(lc, job, "pod %s did not start in time: %s", late->name, diagnosis.sentence);
+        start_is_late(lc, job, late);
         return STEP_MORE;
     }
     attempt_check_allocations(lc, job);

@@ -180,7 +180,6 @@ static void drop_untold_strays(struct lifecycle *lc)
 void lifecycle_stream_synced(struct lifecycle *lc)
 {
     lc->is_synced = true;
-    lc->may_not_reserve = false;
     drop_untold_strays(lc);
     for (size_t i = 0; i < lc->jobs.n; i++) {
         struct job *job = lc->jobs.items[i];

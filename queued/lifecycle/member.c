@@ -168,6 +168,15 @@ static void tell_containers(json_t *spec, const char *key, const json_t *env)
     }
 }
 
+/* Until all of the gang is there. */
+static void hold(json_t *spec, bool is_bound_by_us)
+{
+    if (is_bound_by_us)
+        json_object_set_new(spec, "schedulerName", json_string(SCHEDULER_NAME));
+    else
+        json_object_set_new(spec, "schedulingGates", json_pack("[{s:s}]", "name", LAUNCH_GATE));
+}
+
 json_t *member_pod(const struct member_input *member)
 {
     json_t *spec = json_deep_copy(json_object_get(member->group->pod, "spec")), *env = environment(member);
@@ -179,7 +188,7 @@ json_t *member_pod(const struct member_input *member)
     json_decref(env);
     json_object_set_new(spec, "hostname", host_name(member->spec, member->group, member->index));
     json_object_set_new(spec, "subdomain", json_string(member->service));
-    json_object_set_new(spec, "schedulingGates", json_pack("[{s:s}]", "name", LAUNCH_GATE));
+    hold(spec, member->is_bound_by_us);
     if (member->pod_group)
         json_object_set_new(spec, "schedulingGroup", json_pack("{s:s}", "podGroupName", member->pod_group));
     if (!json_object_get(spec, "restartPolicy")) /* a member that ends has ended: the gang restarts as a whole */

@@ -1,7 +1,8 @@
-/* queued/lifecycle/member.h - the pod of one member: the user's template, placed, gated and told who it is. Pure. */
+/* queued/lifecycle/member.h - the pod of one member: the user's template, placed, held and told who it is. Pure. */
 #ifndef QUEUED_LIFECYCLE_MEMBER_H
 #define QUEUED_LIFECYCLE_MEMBER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <jansson.h>
@@ -15,6 +16,7 @@ struct member_input {
     json_t *labels;                      /* of the attempt */
     const char *name, *service, *node;
     const char *pod_group; /* that it joins, or NULL */
+    bool is_bound_by_us;   /* not by kube-scheduler */
     const char *consumes;  /* the ProvisioningRequest whose room it takes, or NULL */
     const char *consumes_class;
     char **claim_names; /* per entry of the group's claims: the claim in the cluster */

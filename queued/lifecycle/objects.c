@@ -87,13 +87,10 @@ static void add_service(const struct objects_input *input, const char *base, jso
 /* kube-scheduler places the members together or not at all. An elastic gang counts as large as it was planned. */
 static void add_pod_group(const struct objects_input *input, const char *base, json_t *objects)
 {
-    json_t *body;
+    json_t *body = json_pack("{s:s, s:s, s:o, s:{s:{s:{s:I}}}}", "apiVersion", input->pod_group, "kind", "PodGroup",
+                             "metadata", metadata(input, base), "spec", "schedulingPolicy", "gang", "minCount",
+                             (json_int_t)input->placement->n_members);
 
-    if (!input->pod_group)
-        return;
-    body = json_pack("{s:s, s:s, s:o, s:{s:{s:{s:I}}}}", "apiVersion", input->pod_group, "kind", "PodGroup", "metadata",
-                     metadata(input, base), "spec", "schedulingPolicy", "gang", "minCount",
-                     (json_int_t)input->placement->n_members);
     add(objects, body, NULL, NULL);
 }
 
@@ -250,6 +247,31 @@ static bool is_allocated_by_us(const struct objects_input *input, size_t member)
     return true;
 }
 
+/* What kube-scheduler chooses for a pod, and we do not simulate. */
+static bool has_volumes_to_choose(const json_t *pod)
+{
+    const json_t *volume;
+    size_t i;
+
+    json_array_foreach (json_object_get(json_object_get(pod, "spec"), "volumes"), i, volume)
+        if (json_object_get(volume, "persistentVolumeClaim") || json_object_get(volume, "ephemeral"))
+            return true;
+    return false;
+}
+
+/* All of the gang or none of it, so that one scheduler sees it whole. */
+static bool binds_gang(const struct objects_input *input)
+{
+    bool has_claims = false;
+
+    for (size_t m = 0; m < input->placement->n_members; m++) {
+        if (!is_allocated_by_us(input, m) || has_volumes_to_choose(group_of(input, m)->pod))
+            return false;
+        has_claims |= input->placement->members[m].n_claims > 0;
+    }
+    return input->binds_pods && has_claims;
+}
+
 /* Turns are for what kube-scheduler allocates pod by pod. It has no pods of a group before it has all of them. */
 static size_t turn_of(const struct objects_input *input, size_t member)
 {
@@ -258,7 +280,7 @@ static size_t turn_of(const struct objects_input *input, size_t member)
     return turn == 0 || input->pod_group || is_allocated_by_us(input, member) ? 0 : turn;
 }
 
-static void add_pods(const struct objects_input *input, const char *base, json_t *objects)
+static void add_pods(const struct objects_input *input, const char *base, bool is_bound_by_us, json_t *objects)
 {
     const struct placement *placement = input->placement;
     size_t n_groups = input->spec->shapes[input->shape].n_groups, *sizes = mem_array(size_t, n_groups + 1);
@@ -275,7 +297,8 @@ static void add_pods(const struct objects_input *input, const char *base, json_t
             .labels = labels(input),
             .name = name,
             .service = base,
-            .pod_group = input->pod_group ? base : NULL,
+            .pod_group = input->pod_group && !is_bound_by_us ? base : NULL,
+            .is_bound_by_us = is_bound_by_us,
             .node = placement->members[m].node,
             .consumes = input->consumes,
             .consumes_class = input->consumes_class,
@@ -365,12 +388,14 @@ json_t *attempt_objects(const struct objects_input *input)
 {
     char *base = attempt_name(input->spec->name, input->job, input->attempt);
     json_t *objects = json_array();
+    bool is_bound_by_us = binds_gang(input);
 
     add_anchor(input, base, objects);
     add_service(input, base, objects);
-    add_pod_group(input, base, objects);
+    if (input->pod_group && !is_bound_by_us)
+        add_pod_group(input, base, objects);
     add_claims(input, base, objects);
-    add_pods(input, base, objects);
+    add_pods(input, base, is_bound_by_us, objects);
     add_all_assumed(input, base, objects);
     free(base);
     return objects;

@@ -3,7 +3,8 @@
  * In the order of creation: the anchor (a ConfigMap that will own everything), a headless Service for stable host
  * names, where the cluster has them a PodGroup (kube-scheduler then holds the gang together as a second guard, behind
  * the gates), the ResourceClaims, steered to the planned devices, and the pods, gated and bound to their nodes by
- * required affinity. Names derive from job and attempt alone, so that creating again finds what is there. Pure.
+ * required affinity. A gang that we bind ourselves has no PodGroup, and instead of the gates a scheduler's name that
+ * nobody answers to. Names derive from job and attempt alone, so that creating again finds what is there. Pure.
  *
  * At the end stand claims that nobody creates: what the plan takes through claims that exist already, or that
  * kube-scheduler makes itself for extended resources. They only count in the simulation, until the scheduler has
@@ -46,6 +47,7 @@ struct objects_input {
     const char *consumes;            /* the ProvisioningRequest whose room the members take; NULL: none */
     const char *consumes_class;      /* its class */
     struct bind_classes bind;        /* claims of these classes are allocated by us: they get ANNOTATION_BIND */
+    bool binds_pods;                 /* a gang that has all its devices through those is bound by us */
     const struct snapshot *snapshot; /* that the placement was made on */
 };
 

@@ -13,7 +13,7 @@ struct call {
     struct call *prev, *next;
     enum call_kind kind;
     struct call_for target;
-    json_t *body;
+    json_t *body, *consumers;
     char *object_kind, *ns, *name, *uid, *node;
 };
 
@@ -58,6 +58,7 @@ static void list_drop(struct call_list *list, struct call *call)
 static void call_free(struct call *call)
 {
     json_decref(call->body);
+    json_decref(call->consumers);
     free(call->object_kind);
     free(call->ns);
     free(call->name);
@@ -107,6 +108,7 @@ static void promise(struct outbox *outbox, const struct call *fields)
         .kind = fields->kind,
         .target = fields->target,
         .body = json_incref(fields->body),
+        .consumers = json_incref(fields->consumers),
         .object_kind = mem_strdup(fields->object_kind),
         .ns = mem_strdup(fields->ns),
         .name = mem_strdup(fields->name),
@@ -179,27 +181,29 @@ void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns
                                    .node = TEXT(node)});
 }
 
-void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
-                     json_t *allocation)
+void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid,
+                     json_t *allocation, json_t *consumers)
 {
     promise(outbox, &(struct call){.kind = CALL_ALLOCATE,
                                    .target = target,
                                    .body = allocation,
-                                   .object_kind = TEXT("ResourceClaim"),
-                                   .ns = TEXT(ns),
-                                   .name = TEXT(claim)});
-}
-
-void outbox_reserve(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid,
-                    json_t *consumers)
-{
-    promise(outbox, &(struct call){.kind = CALL_RESERVE,
-                                   .target = target,
-                                   .body = consumers,
+                                   .consumers = consumers,
                                    .object_kind = TEXT("ResourceClaim"),
                                    .ns = TEXT(ns),
                                    .name = TEXT(claim),
                                    .uid = TEXT(uid)});
+}
+
+void outbox_bind(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *uid,
+                 const char *node)
+{
+    promise(outbox, &(struct call){.kind = CALL_BIND,
+                                   .target = target,
+                                   .object_kind = TEXT("Pod"),
+                                   .ns = TEXT(ns),
+                                   .name = TEXT(pod),
+                                   .uid = TEXT(uid),
+                                   .node = TEXT(node)});
 }
 
 static void call_done(void *ctx, const struct error *err, const json_t *object)
@@ -244,10 +248,10 @@ static void call_send(struct call *call)
         cluster->ops->ungate(cluster, call->ns, call->name, call->node, call_done, call);
         return;
     case CALL_ALLOCATE:
-        cluster->ops->allocate(cluster, call->ns, call->name, call->body, call_done, call);
+        cluster->ops->allocate(cluster, call->ns, call->name, call->uid, call->body, call->consumers, call_done, call);
         return;
-    case CALL_RESERVE:
-        cluster->ops->reserve(cluster, call->ns, call->name, call->uid, call->body, call_done, call);
+    case CALL_BIND:
+        cluster->ops->bind(cluster, call->ns, call->name, call->uid, call->node, call_done, call);
         return;
     }
 }

@@ -28,7 +28,7 @@ enum call_kind {
     CALL_RELEASE,
     CALL_UNGATE,
     CALL_ALLOCATE,
-    CALL_RESERVE
+    CALL_BIND
 };
 
 /* Whom a call is for; comes back with its result. */
@@ -68,10 +68,10 @@ void outbox_remove(struct outbox *outbox, struct call_for target, const char *ki
 void outbox_erase(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *uid);
 void outbox_release(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid);
 void outbox_ungate(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *node);
-void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim,
-                     json_t *allocation);
-void outbox_reserve(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid,
-                    json_t *consumers);
+void outbox_allocate(struct outbox *outbox, struct call_for target, const char *ns, const char *claim, const char *uid,
+                     json_t *allocation, json_t *consumers);
+void outbox_bind(struct outbox *outbox, struct call_for target, const char *ns, const char *pod, const char *uid,
+                 const char *node);
 
 /* Keep the promises, as many as may be in flight: those of older jobs first, those of one job in their order. So the
  * first of many gangs can start while the others are still being created. */

@@ -1,8 +1,11 @@
-/* Allocations and reservations that a client writes, as a real control plane was seen to take them. */
+/* Allocations and bindings that a client writes, as a real control plane was seen to take them. */
 #include "test/cluster/world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "allocator/base/str.h"
 
 #include "test/support/cmocka.h"
 
@@ -185,40 +188,41 @@ static void test_embedded_allocate__fails_on_command(void **state)
     world_close(&world);
 }
 
-/* ---- reservations ---- */
+/* ---- whom the claim is reserved for ---- */
 
 #define FOR(pod, uid) "[{'resource': 'pods', 'name': '" pod "', 'uid': '" uid "'}]"
+#define TO(consumers) "[" ALLOCATION("n2", "gpu-3") ", " consumers "]"
 
-static const struct reserve_case {
-    const char *name, *claim, *uid, *consumers;
+static const struct consumers_case {
+    const char *name, *claim, *uid, *both;
     enum err_code want;
     const char *field;
-} reserve_cases[] = {
-    {"a claim that is not there", "e", NULL, FOR("p", "u"), ERR_NOT_FOUND, ""},
-    {"another claim of the name", "c", "who", FOR("p", "u"), ERR_CONFLICT, ""},
-    {"a claim that is not allocated", "alternatives", NULL, FOR("p", "u"), ERR_INVALID, "status.reservedFor"},
-    {"a claim that is being deleted", "going", NULL, FOR("p", "u"), ERR_INVALID, "status.reservedFor"},
-    {"an entry without uid", "c", NULL, "[{'resource': 'pods', 'name': 'p'}]", ERR_INVALID,
+} consumers_cases[] = {
+    {"another claim of the name", "c", "who", TO(FOR("p", "u")), ERR_CONFLICT, ""},
+    {"a claim that is being deleted", "going", NULL, TO(FOR("p", "u")), ERR_CONFLICT, ""},
+    {"an entry without uid", "c", NULL, TO("[{'resource': 'pods', 'name': 'p'}]"), ERR_INVALID,
      "status.reservedFor[0].uid"},
-    {"a pod that does not exist, which the API server does not know", "c", NULL, FOR("p", "u"), ERR_NONE, ""},
+    {"a pod that does not exist, which the API server does not know", "c", NULL, TO(FOR("p", "u")), ERR_NONE, ""},
+    {"nobody", "c", NULL, TO("[]"), ERR_NONE, ""},
 };
 
-static void test_embedded_reserve__answer(void **state)
+static void test_embedded_allocate__for_consumers(void **state)
 {
-    const struct reserve_case *c = *state;
+    const struct consumers_case *c = *state;
     struct error err = {0};
     struct world world;
 
     world_open(&world, world_two_nodes, false);
     make_claims(&world);
-    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n1", "gpu-0")), ERR_NONE);
     assert_int_equal(world_claim(&world, "going", "any", 1), ERR_NONE);
     assert_int_equal(world_allocate(&world, NULL, "default", "going", "%s", ALLOCATION("n1", "gpu-1")), ERR_NONE);
     world_pod(&world, "user", "going", false, "60s");
     world_run(&world, 1000);
     world_delete(&world, "ResourceClaim", "default", "going", NULL); /* waits for its pod */
-    assert_int_equal(world_reserve(&world, &err, c->claim, c->uid, "%s", c->consumers), c->want);
+    assert_int_equal(world_allocate_for(&world, &err, c->claim, c->uid, "%s", c->both), c->want);
     assert_string_equal(err.field, c->field);
+    if (c->want != ERR_NONE) /* wholly or not at all */
+        assert_null(part(&world, "ResourceClaim/default/c", "status", "allocation"));
     world_close(&world);
 }
 
@@ -228,19 +232,18 @@ static const char *uid_at(struct world *world, const char *key)
 }
 
 /* Once, however often it is asked for; the pod keeps it while it waits, and gives it back when it ends. */
-static void test_embedded_reserve__a_pod_with_gates_keeps_it_until_it_ends(void **state)
+static void test_embedded_allocate__a_pod_with_gates_keeps_it_until_it_ends(void **state)
 {
     struct world world;
 
     (void)state;
     world_open(&world, world_two_nodes, true);
     make_claims(&world);
-    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
     world_pod(&world, "p", "c", true, "10s");
     for (int i = 0; i < 2; i++)
-        assert_int_equal(world_reserve(&world, NULL, "c", uid_at(&world, "ResourceClaim/default/c"),
-                                       "[{'resource': 'pods', 'name': 'p', 'uid': '%s'}]",
-                                       uid_at(&world, "Pod/default/p")),
+        assert_int_equal(world_allocate_for(&world, NULL, "c", uid_at(&world, "ResourceClaim/default/c"),
+                                            TO("[{'resource': 'pods', 'name': 'p', 'uid': '%s'}]"),
+                                            uid_at(&world, "Pod/default/p")),
                          ERR_NONE);
     world_restart(&world);
     world_run(&world, 60000);
@@ -254,26 +257,75 @@ static void test_embedded_reserve__a_pod_with_gates_keeps_it_until_it_ends(void 
     world_close(&world);
 }
 
-static void test_embedded_reserve__a_claim_has_room_for_256(void **state)
+static char *consumers(int n)
 {
-    struct world world;
+    BUF text = {0};
+
+    for (int i = 0; i < n; i++)
+        buf_addf(&text, "%s{'resource': 'pods', 'name': 'p%d', 'uid': 'u%d'}", i ? ", " : "", i, i);
+    return buf_take(&text);
+}
+
+static void test_embedded_allocate__a_claim_has_room_for_256(void **state)
+{
+    char *too_many = consumers(257), *many = consumers(256);
     struct error err = {0};
+    struct world world;
 
     (void)state;
     world_open(&world, world_two_nodes, false);
     make_claims(&world);
-    assert_int_equal(world_allocate(&world, NULL, "default", "c", "%s", ALLOCATION("n2", "gpu-3")), ERR_NONE);
-    world_command(&world, NULL, "{'hold': 'schedule'}");
-    for (int i = 0; i < 257; i++) {
-        char name[16], key[40];
+    assert_int_equal(world_allocate_for(&world, &err, "c", NULL, TO("[%s]"), too_many), ERR_INVALID);
+    assert_string_equal(err.field, "status.reservedFor");
+    assert_int_equal(world_allocate_for(&world, &err, "c", NULL, TO("[%s]"), many), ERR_NONE);
+    free(too_many);
+    free(many);
+    world_close(&world);
+}
 
-        snprintf(name, sizeof(name), "p%d", i);
-        snprintf(key, sizeof(key), "Pod/default/p%d", i);
-        world_pod(&world, name, "c", true, NULL);
-        assert_int_equal(world_reserve(&world, &err, "c", NULL, "[{'resource': 'pods', 'name': '%s', 'uid': '%s'}]",
-                                       name, uid_at(&world, key)),
-                         i < 256 ? ERR_NONE : ERR_INVALID);
-    }
+/* ---- binding in the scheduler's place ---- */
+
+static const char ours[] = "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'p', 'annotations': "
+                           "{'embedded.queue.dra/duration': '10s'}}, 'spec': {'schedulerName': 'queued', 'containers': "
+                           "[{'name': 'c', 'image': 'i', 'resources': {'claims': [{'name': 'g'}]}}], 'resourceClaims': "
+                           "[{'name': 'g', 'resourceClaimName': 'c'}]}}";
+
+static void test_embedded_bind__no_scheduler_looks_at_the_pod_until_it_is_bound(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, true);
+    make_claims(&world);
+    assert_int_equal(world_create(&world, NULL, "%s", ours), ERR_NONE);
+    world_run(&world, 60000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Pending");
+    assert_int_equal(world_bind(&world, "p", "another", "n2"), ERR_CONFLICT);
+    assert_int_equal(world_bind(&world, "q", NULL, "n2"), ERR_NOT_FOUND);
+    assert_int_equal(world_bind(&world, "p", uid_at(&world, "Pod/default/p"), "n2"), ERR_NONE);
+    assert_int_equal(world_bind(&world, "p", NULL, "n1"), ERR_CONFLICT);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Pending@n2"); /* its claim has no device yet */
+    assert_int_equal(world_allocate_for(&world, NULL, "c", NULL, TO("[{'resource': 'pods', 'name': 'p', 'uid': '%s'}]"),
+                                        uid_at(&world, "Pod/default/p")),
+                     ERR_NONE);
+    world_restart(&world);
+    world_run(&world, 5000);
+    assert_string_equal(world_state(&world, "Pod/default/p"), "Running@n2");
+    world_run(&world, 20000);
+    assert_string_equal(world_state(&world, "ResourceClaim/default/c"), "free");
+    world_close(&world);
+}
+
+static void test_embedded_bind__a_pod_with_gates_is_not_bound(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_open(&world, world_two_nodes, false);
+    make_claims(&world);
+    world_pod(&world, "p", "c", true, NULL);
+    assert_int_equal(world_bind(&world, "p", NULL, "n1"), ERR_INVALID);
     world_close(&world);
 }
 
@@ -285,11 +337,13 @@ int main(void)
         cmocka_unit_test(test_embedded_allocate__two_claims_may_name_one_device),
         cmocka_unit_test(test_embedded_allocate__a_slice_that_vanishes_and_returns_ends_nothing),
         cmocka_unit_test(test_embedded_allocate__fails_on_command),
-        cmocka_unit_test(test_embedded_reserve__a_pod_with_gates_keeps_it_until_it_ends),
-        cmocka_unit_test(test_embedded_reserve__a_claim_has_room_for_256),
+        cmocka_unit_test(test_embedded_allocate__a_pod_with_gates_keeps_it_until_it_ends),
+        cmocka_unit_test(test_embedded_allocate__a_claim_has_room_for_256),
+        cmocka_unit_test(test_embedded_bind__no_scheduler_looks_at_the_pod_until_it_is_bound),
+        cmocka_unit_test(test_embedded_bind__a_pod_with_gates_is_not_bound),
     };
     int failed = RUN_TABLE(test_embedded_allocate__answer, allocate_cases);
 
-    failed += RUN_TABLE(test_embedded_reserve__answer, reserve_cases);
+    failed += RUN_TABLE(test_embedded_allocate__for_consumers, consumers_cases);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

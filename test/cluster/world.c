@@ -342,24 +342,33 @@ enum err_code world_allocate(struct world *world, struct error *err, const char 
     va_start(args, fmt);
     allocation = parse(fmt, args);
     va_end(args);
-    world->cluster->ops->allocate(world->cluster, ns, claim, allocation, on_reply, &reply);
+    world->cluster->ops->allocate(world->cluster, ns, claim, NULL, allocation, NULL, on_reply, &reply);
     json_decref(allocation);
     return finish(world, &reply, err, NULL);
 }
 
-enum err_code world_reserve(struct world *world, struct error *err, const char *claim, const char *uid, const char *fmt,
-                            ...)
+enum err_code world_allocate_for(struct world *world, struct error *err, const char *claim, const char *uid,
+                                 const char *fmt, ...)
 {
     struct reply reply = {0};
     va_list args;
-    json_t *consumers;
+    json_t *both;
 
     va_start(args, fmt);
-    consumers = parse(fmt, args);
+    both = parse(fmt, args);
     va_end(args);
-    world->cluster->ops->reserve(world->cluster, "default", claim, uid, consumers, on_reply, &reply);
-    json_decref(consumers);
+    world->cluster->ops->allocate(world->cluster, "default", claim, uid, json_array_get(both, 0),
+                                  json_array_get(both, 1), on_reply, &reply);
+    json_decref(both);
     return finish(world, &reply, err, NULL);
+}
+
+enum err_code world_bind(struct world *world, const char *pod, const char *uid, const char *node)
+{
+    struct reply reply = {0};
+
+    world->cluster->ops->bind(world->cluster, "default", pod, uid, node, on_reply, &reply);
+    return finish(world, &reply, NULL, NULL);
 }
 
 enum err_code world_get(struct world *world, const char *kind, const char *ns, const char *name, json_t **out)

@@ -52,9 +52,10 @@ enum err_code world_ungate(struct world *world, const char *ns, const char *pod)
 /* Write a claim's allocation. */
 enum err_code world_allocate(struct world *world, struct error *err, const char *ns, const char *claim, const char *fmt,
                              ...) PRINTF_LIKE(5, 6);
-/* Reserve a claim for consumers; uid may be NULL. */
-enum err_code world_reserve(struct world *world, struct error *err, const char *claim, const char *uid, const char *fmt,
-                            ...) PRINTF_LIKE(5, 6);
+/* The same in the namespace "default", reserved at once: the text is [allocation, consumers]; uid may be NULL. */
+enum err_code world_allocate_for(struct world *world, struct error *err, const char *claim, const char *uid,
+                                 const char *fmt, ...) PRINTF_LIKE(5, 6);
+enum err_code world_bind(struct world *world, const char *pod, const char *uid, const char *node);
 enum err_code world_get(struct world *world, const char *kind, const char *ns, const char *name, json_t **out);
 enum err_code world_command(struct world *world, struct error *err, const char *fmt, ...) PRINTF_LIKE(3, 4);
 json_t *world_json(const char *fmt, ...) PRINTF_LIKE(1, 2);

@@ -1,4 +1,4 @@
-/* Bind mode: queued writes allocations itself, and gives way when somebody else has one of the devices too. */
+/* Bind mode: queued writes allocations itself, binds pods where it is told to, and gives way when somebody else has one of the devices too. */
 #include "test/support/cmocka.h"
 
 #include <stdio.h>
@@ -69,21 +69,25 @@ static void check_end(struct stage *stage)
     json_decref(devices);
 }
 
-/* No pod exists yet, and the devices are held. */
-static void test_core_bind__claims_are_allocated_before_there_are_pods(void **state)
+/* A gang that cannot be made whole holds no device. */
+static void test_core_bind__claims_are_allocated_when_all_pods_are_there(void **state)
 {
     struct stage stage;
 
     (void)state;
     open_bound(&stage);
-    must_command(&stage, "{\"fail\": \"create\", \"kind\": \"Pod\", \"error\": \"unavailable\", \"nth\": 1}");
     must_command(&stage, "{\"fail\": \"create\", \"kind\": \"Pod\", \"error\": \"unavailable\", \"nth\": 2}");
+    must_command(&stage, "{\"hold\": \"schedule\"}");
     stage_must_start(&stage, &train);
     stage_settle(&stage);
     assert_string_equal(stage_state(&stage, "train"), "Admitted");
-    assert_null(object_at(&stage, "Pod/default/train-1-1-w-0"));
+    assert_non_null(object_at(&stage, "Pod/default/train-1-1-w-0"));
+    assert_null(allocation_at(&stage, "ResourceClaim/default/train-1-1-w-0-g"));
+    stage_run(&stage, 3000);
+    assert_string_equal(stage_state(&stage, "train"), "Launching");
     assert_non_null(allocation_at(&stage, "ResourceClaim/default/train-1-1-w-0-g"));
     assert_non_null(allocation_at(&stage, "ResourceClaim/default/train-1-1-w-1-g"));
+    must_command(&stage, "{\"release\": \"schedule\"}");
     stage_run(&stage, 60000);
     check_end(&stage);
     stage_close(&stage);
@@ -171,7 +175,7 @@ static void test_core_bind__an_alternative_is_allocated_under_its_requests_name(
     stage_close(&stage);
 }
 
-/* ---- reservations ---- */
+/* ---- whom claims are reserved for ---- */
 
 static bool is_reserved_for(const struct stage *stage, const char *claim, const char *pod)
 {
@@ -198,7 +202,7 @@ static void test_core_bind__claims_are_reserved_before_the_gates_come_off(void *
     (void)state;
     open_bound(&stage);
     must_command(&stage, "{\"hold\": \"schedule\"}");
-    must_command(&stage, "{\"fail\": \"reserve\", \"error\": \"unavailable\", \"nth\": 2}");
+    must_command(&stage, "{\"fail\": \"allocate\", \"error\": \"unavailable\", \"nth\": 2}");
     stage_must_start(&stage, &train);
     stage_settle(&stage);
     assert_string_equal(stage_state(&stage, "train"), "Launching");
@@ -239,37 +243,88 @@ static void test_core_bind__a_shared_claim_is_reserved_for_all_that_use_it(void 
     stage_close(&stage);
 }
 
-/* Without the right to it kube-scheduler reserves, and nobody asks again until the cluster is read anew. */
-static void test_core_bind__a_reservation_that_is_not_allowed_is_not_tried_again(void **state)
+/* ---- pods that we bind ---- */
+
+static const json_t *spec_at(const struct stage *stage, const char *pod)
 {
-    static const struct stage_job jobs[] = {
-        {.name = "one", .members = 1, .gpus = 1, .seconds = 1},
-        {.name = "two", .members = 1, .gpus = 1, .seconds = 1},
-        {.name = "three", .members = 1, .gpus = 1, .seconds = 1},
-    };
+    return json_object_get(object_at(stage, pod), "spec");
+}
+
+static void open_binding(struct stage *stage)
+{
+    stage_open_with(stage, &(struct stage_options){.bind_classes = "gpu", .binds_pods = true});
+}
+
+/* None before all claims are allocated; and kube-scheduler has no part in it. */
+static void test_core_bind__pods_are_bound_when_all_claims_are_allocated(void **state)
+{
     struct stage stage;
 
     (void)state;
-    open_bound(&stage);
+    open_binding(&stage);
     must_command(&stage, "{\"hold\": \"schedule\"}");
-    must_command(&stage, "{\"fail\": \"reserve\", \"error\": \"denied\"}");
-    stage_must_start(&stage, &jobs[0]);
-    stage_run(&stage, 1000);
-    stage_must_start(&stage, &jobs[1]);
-    stage_run(&stage, 1000);
-    assert_false(has_gates(&stage, "Pod/default/one-1-1-w-0"));
-    assert_false(has_gates(&stage, "Pod/default/two-2-1-w-0"));
-    assert_false(is_reserved_for(&stage, "ResourceClaim/default/one-1-1-w-0-g", "Pod/default/one-1-1-w-0"));
-    assert_false(is_reserved_for(&stage, "ResourceClaim/default/two-2-1-w-0-g", "Pod/default/two-2-1-w-0"));
-    must_command(&stage, "{\"lose\": \"stream\"}");
-    stage_run(&stage, 1000);
-    stage_must_start(&stage, &jobs[2]);
-    stage_run(&stage, 1000);
-    assert_true(is_reserved_for(&stage, "ResourceClaim/default/three-3-1-w-0-g", "Pod/default/three-3-1-w-0"));
-    must_command(&stage, "{\"release\": \"schedule\"}");
+    must_command(&stage, "{\"fail\": \"allocate\", \"error\": \"unavailable\", \"nth\": 2}");
+    stage_must_start(&stage, &train);
+    stage_settle(&stage);
+    assert_string_equal(stage_state(&stage, "train"), "Launching");
+    assert_non_null(allocation_at(&stage, "ResourceClaim/default/train-1-1-w-0-g"));
+    assert_null(json_object_get(spec_at(&stage, "Pod/default/train-1-1-w-0"), "nodeName"));
+    assert_string_equal(
+        json_string_value(json_object_get(spec_at(&stage, "Pod/default/train-1-1-w-0"), "schedulerName")), "queued");
+    assert_false(has_gates(&stage, "Pod/default/train-1-1-w-0"));
+    stage_run(&stage, 3000);
+    assert_string_equal(stage_state(&stage, "train"), "Running");
+    assert_true(is_reserved_for(&stage, "ResourceClaim/default/train-1-1-w-1-g", "Pod/default/train-1-1-w-1"));
     stage_run(&stage, 60000);
-    for (size_t i = 0; i < 3; i++)
-        assert_string_equal(stage_state(&stage, jobs[i].name), "Succeeded");
+    check_end(&stage);
+    stage_close(&stage);
+}
+
+static const char with_volume[] =
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: train}, spec: {queue: a, groups: [{name: w, replicas: "
+    "1, template: {metadata: {annotations: {embedded.queue.dra/duration: 5s}}, spec: {volumes: [{name: v, "
+    "persistentVolumeClaim: {claimName: data}}], containers: [{name: c, image: i, resources: {claims: [{name: g}]}}], "
+    "resourceClaims: [{name: g, resourceClaimTemplateName: one}]}}}], claimTemplates: [{name: one, spec: {devices: "
+    "{requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}]}}";
+static const char with_helper[] =
+    "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: train}, spec: {queue: a, groups: [{name: w, replicas: "
+    "1, template: {metadata: {annotations: {embedded.queue.dra/duration: 5s}}, spec: {containers: [{name: c, image: i, "
+    "resources: {claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: one}]}}}, {name: h, "
+    "replicas: 1, template: {metadata: {annotations: {embedded.queue.dra/duration: 5s}}, spec: {containers: [{name: c, "
+    "image: i}]}}}], claimTemplates: [{name: one, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: "
+    "gpu}}]}}}]}}";
+static const char no_devices[] = "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: train}, spec: {queue: a, "
+                                 "groups: [{name: w, replicas: 1, template: {metadata: {annotations: "
+                                 "{embedded.queue.dra/duration: 5s}}, spec: {containers: [{name: c, image: i}]}}}]}}";
+
+static const struct whose_case {
+    const char *name, *job, *bind_classes;
+    bool has_pod_groups, is_ours;
+} whose_cases[] = {
+    {"all devices of our classes", sharing, "gpu", false, true},
+    {"a member without devices beside them", with_helper, "gpu", false, true},
+    {"where the cluster has PodGroups", sharing, "gpu", true, true},
+    {"a volume that has to be chosen", with_volume, "gpu", false, false},
+    {"no devices at all", no_devices, "gpu", false, false},
+    {"devices of other classes", sharing, "other", false, false},
+};
+
+static void test_core_bind__which_gangs_are_bound_by_us(void **state)
+{
+    const struct whose_case *c = *state;
+    struct stage stage;
+    const char *scheduler;
+
+    stage_open_with(&stage, &(struct stage_options){
+                                .bind_classes = c->bind_classes, .binds_pods = true, .has_pod_groups = c->has_pod_groups});
+    stage_must_submit(&stage, c->job);
+    stage_run(&stage, 1000);
+    assert_string_equal(stage_state(&stage, "train"), "Running");
+    scheduler = json_string_value(json_object_get(spec_at(&stage, "Pod/default/train-1-1-w-0"), "schedulerName"));
+    assert_int_equal(scheduler != NULL, c->is_ours);
+    assert_int_equal(object_at(&stage, "PodGroup/default/train-1-1") != NULL, c->has_pod_groups && !c->is_ours);
+    stage_run(&stage, 60000);
+    check_end(&stage);
     stage_close(&stage);
 }
 
@@ -291,12 +346,12 @@ static void submit_until_answered(struct stage *stage)
     free(yaml);
 }
 
-static bool run_with_crash(int crash_at)
+static bool run_with_crash(int crash_at, bool binds_pods)
 {
     struct stage stage;
     bool reached;
 
-    open_bound(&stage);
+    stage_open_with(&stage, &(struct stage_options){.bind_classes = "gpu", .binds_pods = binds_pods});
     stage.crash_at = crash_at;
     stage_restart(&stage);
     submit_until_answered(&stage);
@@ -310,12 +365,14 @@ static bool run_with_crash(int crash_at)
 
 static void test_core_bind__a_crash_before_every_effect_changes_nothing(void **state)
 {
-    int n = 1;
-
     (void)state;
-    while (run_with_crash(n))
-        n++;
-    assert_true(n > 15);
+    for (int binds_pods = 0; binds_pods <= 1; binds_pods++) {
+        int n = 1;
+
+        while (run_with_crash(n, binds_pods))
+            n++;
+        assert_true(n > 12);
+    }
 }
 
 static const struct refusal_case {
@@ -331,13 +388,13 @@ static const struct refusal_case {
     {"not allowed",
      "{\"fail\": \"allocate\", \"error\": \"denied\", \"words\": \"may not update resourceclaims/binding\"}", 2,
      "allocate ResourceClaim train-1-1-w-0-g: may not update resourceclaims/binding"},
-    {"reservation unavailable for a while", "{\"fail\": \"reserve\", \"error\": \"unavailable\"}", 1, NULL},
-    {"reservation carried out, and the answer is lost", "{\"fail\": \"reserve\", \"error\": \"timeout\"}", 1, NULL},
-    {"reservation not carried out, and nobody knows",
-     "{\"fail\": \"reserve\", \"error\": \"timeout\", \"applied\": false}", 1, NULL},
-    {"reservation changed meanwhile", "{\"fail\": \"reserve\", \"error\": \"conflict\"}", 1, NULL},
-    {"reservation not allowed", "{\"fail\": \"reserve\", \"error\": \"denied\"}", 1, NULL},
-    {"reservation refused for good", "{\"fail\": \"reserve\", \"error\": \"invalid\"}", 1, NULL},
+    {"binding unavailable for a while", "{\"fail\": \"bind\", \"error\": \"unavailable\"}", 1, NULL},
+    {"bound, and the answer is lost", "{\"fail\": \"bind\", \"error\": \"timeout\"}", 1, NULL},
+    {"not bound, and nobody knows", "{\"fail\": \"bind\", \"error\": \"timeout\", \"applied\": false}", 1, NULL},
+    {"binding conflicts once", "{\"fail\": \"bind\", \"error\": \"conflict\"}", 1, NULL},
+    {"binding not allowed",
+     "{\"fail\": \"bind\", \"error\": \"denied\", \"words\": \"may not create pods/binding\"}", 2,
+     "start Pod train-1-1-w-0: may not create pods/binding"},
     {"refused for good", "{\"fail\": \"allocate\", \"error\": \"invalid\", \"words\": \"no such request\"}", 2,
      "no such request"},
 };
@@ -359,7 +416,7 @@ static void test_core_bind__refused(void **state)
     const struct refusal_case *c = *state;
     struct stage stage;
 
-    open_bound(&stage);
+    stage_open_with(&stage, &(struct stage_options){.bind_classes = "gpu", .binds_pods = strstr(c->command, "bind")});
     must_command(&stage, c->command);
     stage_must_start(&stage, &train);
     stage_run(&stage, 60000);
@@ -524,13 +581,13 @@ static void test_core_bind__allocated_by_somebody_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_core_bind__claims_are_allocated_before_there_are_pods),
+        cmocka_unit_test(test_core_bind__claims_are_allocated_when_all_pods_are_there),
         cmocka_unit_test(test_core_bind__without_it_allocations_are_the_schedulers),
         cmocka_unit_test(test_core_bind__what_steering_cannot_hold_starts),
         cmocka_unit_test(test_core_bind__an_alternative_is_allocated_under_its_requests_name),
         cmocka_unit_test(test_core_bind__claims_are_reserved_before_the_gates_come_off),
         cmocka_unit_test(test_core_bind__a_shared_claim_is_reserved_for_all_that_use_it),
-        cmocka_unit_test(test_core_bind__a_reservation_that_is_not_allowed_is_not_tried_again),
+        cmocka_unit_test(test_core_bind__pods_are_bound_when_all_claims_are_allocated),
         cmocka_unit_test(test_core_bind__a_crash_before_every_effect_changes_nothing),
         cmocka_unit_test(test_core_bind__a_rival_and_a_crash_before_every_effect),
         cmocka_unit_test(test_core_bind__allocated_by_somebody_else),
@@ -539,5 +596,6 @@ int main(void)
 
     failed += RUN_TABLE(test_core_bind__a_rival_ends_the_attempt, rival_cases);
     failed += RUN_TABLE(test_core_bind__harmless, harmless_cases);
+    failed += RUN_TABLE(test_core_bind__which_gangs_are_bound_by_us, whose_cases);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,6 +151,7 @@ void play_story(const struct story *story, struct verdict *verdict, struct fault
                                           .queues = story->queues.yaml,
                                           .has_pod_groups = story->has_pod_groups,
                                           .bind_classes = story->bind_classes,
+                                          .binds_pods = story->binds_pods,
                                           .planning_ms = story->planning_ms,
                                           .reconcile_period_ms = story->reconcile_period_ms,
                                           .launch_timeout_ms = story->launch_timeout_ms,

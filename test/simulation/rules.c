@@ -313,14 +313,11 @@ static void on_usage(void *ctx, const struct usage_row *row)
     if (!job)
         return;
     if (row->to_ms == 0) {
-        /* claims that queued allocates itself are held before the launch */
-        bool may_be_early = play->story->bind_classes != NULL;
-
-        if ((!job->has_launched && !may_be_early) || !is_state_live(job->state) || row->attempt != job->n_admitted)
+        if (!job->has_launched || !is_state_live(job->state) || row->attempt != job->n_admitted)
             rule_broken(play, "usage is charged while devices are held", "%s is %s and charged for attempt %lld",
                         job->step->job.name, job->state, (long long)row->attempt);
         /* a resource that the scheduler's other choice brought in counts from then on */
-        if (row->from_ms != job->launched_ms && job->n_drift == 0 && !may_be_early)
+        if (row->from_ms != job->launched_ms && job->n_drift == 0)
             rule_broken(play, "usage is charged while devices are held", "%s is charged since +%.3fs",
                         job->step->job.name, (double)(row->from_ms - STAGE_START_MS) / 1000);
         snprintf(key, sizeof(key), "%lld", (long long)row->job);

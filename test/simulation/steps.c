@@ -299,12 +299,12 @@ static void play_call_fails(struct play *play, const struct step *step)
 
 static bool make_fail(struct story *story, struct rng *rng, struct step *step)
 {
-    static const char *const ops[] = {"create", "create", "remove", "ungate", "get", "allocate", "reserve"};
+    static const char *const ops[] = {"create", "create", "remove", "ungate", "get", "allocate", "bind"};
     static const char *const errors[] = {"conflict", "invalid", "timeout", "unavailable"};
     static const char *const kinds[] = {"", "", ", \"kind\": \"Pod\"", ", \"kind\": \"ResourceClaim\"",
                                         ", \"kind\": \"ConfigMap\""};
     const char *op = ops[pick(rng, ARRAY_SIZE(ops))];
-    bool is_of_any_kind = strcmp(op, "ungate") && strcmp(op, "allocate") && strcmp(op, "reserve");
+    bool is_of_any_kind = strcmp(op, "ungate") && strcmp(op, "allocate") && strcmp(op, "bind");
 
     (void)story;
     return command_text(step, "{\"fail\": \"%s\", \"error\": \"%s\", \"nth\": %zu%s}", op, errors[pick(rng, 4)],

@@ -57,6 +57,7 @@ void story_make(struct story *story, uint64_t seed)
         story->answer_lag_ms = (int64_t)pick(&rng, 1000);
     if (one_in(&rng, 2))
         story->bind_classes = one_in(&rng, 2) ? "gpu" : "gpu,link";
+    story->binds_pods = story->bind_classes && seed % 4 >= 2;
     story->has_pod_groups = one_in(&rng, 3);
     add_steps(story, &rng);
 }
@@ -97,7 +98,8 @@ void story_print(const struct story *story, struct buf *out)
     buf_addf(out, "changes are told after %lld ms, answers after %lld ms\n", (long long)story->stream_lag_ms,
              (long long)story->answer_lag_ms);
     buf_adds(out, story->has_pod_groups ? "the cluster has PodGroups\n" : "");
-    buf_addf(out, "queued allocates %s\n", story->bind_classes ? story->bind_classes : "nothing itself");
+    buf_addf(out, "queued allocates %s%s\n", story->bind_classes ? story->bind_classes : "nothing itself",
+             story->binds_pods ? " and binds pods" : "");
     buf_addf(out, "--- cluster\n%s--- queues\n%s--- steps\n", story->cluster.yaml, story->queues.yaml);
     for (size_t i = 0; i < story->n_steps; i++)
         buf_addf(out, "%zu %s: %s\n", story->steps[i].number, story->steps[i].kind->name,

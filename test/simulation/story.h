@@ -99,6 +99,7 @@ struct story {
     struct story_queues queues;
     bool has_pod_groups;
     const char *bind_classes; /* that queued allocates itself, or NULL */
+    bool binds_pods;          /* of those */
     int64_t planning_ms, reconcile_period_ms, launch_timeout_ms;
     int64_t stream_lag_ms, answer_lag_ms; /* at first */
     struct step *steps;

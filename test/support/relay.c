@@ -6,7 +6,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 
-enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_ERASE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE, OP_RESERVE };
+enum op { OP_CREATE, OP_GET, OP_REMOVE, OP_ERASE, OP_RELEASE, OP_UNGATE, OP_ALLOCATE, OP_BIND };
 
 /* A call on its way, with what it takes to make it later. */
 struct relay_call {
@@ -17,7 +17,7 @@ struct relay_call {
     bool is_lost;
     enum err_code code;
     enum op op;
-    json_t *object;
+    json_t *object, *consumers;
     char *kind, *ns, *name, *uid, *node;
 };
 
@@ -54,6 +54,7 @@ static char *key_of(const json_t *object)
 static void call_free(struct relay_call *call)
 {
     json_decref(call->object);
+    json_decref(call->consumers);
     free(call->kind);
     free(call->ns);
     free(call->name);
@@ -299,10 +300,10 @@ static void carry_out(struct relay_call *call, cluster_done *done)
         behind->ops->ungate(behind, call->ns, call->name, call->node, done, call);
         break;
     case OP_ALLOCATE:
-        behind->ops->allocate(behind, call->ns, call->name, call->object, done, call);
+        behind->ops->allocate(behind, call->ns, call->name, call->uid, call->object, call->consumers, done, call);
         break;
-    case OP_RESERVE:
-        behind->ops->reserve(behind, call->ns, call->name, call->uid, call->object, done, call);
+    case OP_BIND:
+        behind->ops->bind(behind, call->ns, call->name, call->uid, call->node, done, call);
         break;
     }
 }
@@ -313,6 +314,7 @@ static struct relay_call *call_copy(const struct relay_call *fields)
 
     *call = *fields;
     call->object = json_incref(fields->object);
+    call->consumers = json_incref(fields->consumers);
     call->kind = mem_strdup(fields->kind);
     call->ns = mem_strdup(fields->ns);
     call->name = mem_strdup(fields->name);
@@ -388,24 +390,25 @@ static void port_ungate(struct cluster *port, const char *ns, const char *pod, c
               done, ctx);
 }
 
-static void port_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
-                          cluster_done *done, void *ctx)
+static void port_allocate(struct cluster *port, const char *ns, const char *claim, const char *uid,
+                          const json_t *allocation, const json_t *consumers, cluster_done *done, void *ctx)
 {
     call_make(of(port),
-              &(struct relay_call){
-                  .op = OP_ALLOCATE, .object = (json_t *)(uintptr_t)allocation, .ns = TEXT(ns), .name = TEXT(claim)},
-              done, ctx);
-}
-
-static void port_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid,
-                         const json_t *consumers, cluster_done *done, void *ctx)
-{
-    call_make(of(port),
-              &(struct relay_call){.op = OP_RESERVE,
-                                   .object = (json_t *)(uintptr_t)consumers,
+              &(struct relay_call){.op = OP_ALLOCATE,
+                                   .object = (json_t *)(uintptr_t)allocation,
+                                   .consumers = (json_t *)(uintptr_t)consumers,
                                    .ns = TEXT(ns),
                                    .name = TEXT(claim),
                                    .uid = TEXT(uid)},
+              done, ctx);
+}
+
+static void port_bind(struct cluster *port, const char *ns, const char *pod, const char *uid, const char *node,
+                      cluster_done *done, void *ctx)
+{
+    call_make(of(port),
+              &(struct relay_call){
+                  .op = OP_BIND, .ns = TEXT(ns), .name = TEXT(pod), .uid = TEXT(uid), .node = TEXT(node)},
               done, ctx);
 }
 
@@ -438,7 +441,7 @@ static const struct cluster_ops ops = {
     .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,
-    .reserve = port_reserve,
+    .bind = port_bind,
     .logs = port_logs,
     .describe = port_describe,
     .free = port_free,

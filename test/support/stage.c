@@ -80,6 +80,7 @@ static void start_core(struct stage *stage)
                                    .server_id = STAGE_SERVER,
                                    .has_no_pod_groups = stage->options.wants_no_pod_groups,
                                    .bind_classes = stage->options.bind_classes,
+                                   .binds_pods = stage->options.binds_pods,
                                    .provisioning_class = stage->options.provisioning_class,
                                    .crash_at = stage->crash_at,
                                    .crash = on_crash,

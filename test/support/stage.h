@@ -18,6 +18,7 @@ struct stage_options {
     bool has_pod_groups;             /* the cluster's */
     bool wants_no_pod_groups;        /* see core_options */
     const char *bind_classes;        /* see core_options */
+    bool binds_pods;                 /* see core_options */
     bool has_no_provisioning;        /* the cluster's */
     const char *provisioning_class;  /* see core_options */
     int64_t planning_ms;             /* how long a planning round takes; 0: none comes between its start and its end */

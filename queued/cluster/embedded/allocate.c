@@ -78,48 +78,7 @@ static bool is_same_allocation(const json_t *a, const json_t *b)
     return json_equal(field_get(a, "devices", "results", NULL), field_get(b, "devices", "results", NULL));
 }
 
-static json_t *allocated_draft(const struct entry *claim, const json_t *allocation)
-{
-    json_t *draft = entry_draft(claim), *metadata = json_object_get(draft, "metadata");
-    json_t *written = json_deep_copy(allocation);
-
-    json_object_set_new(written, "allocationTimestamp", when_json(clock_now_ms(claim->cluster->clock)));
-    json_object_set_new(field_object(draft, "status"), "allocation", written);
-    if (!texts_have(json_object_get(metadata, "finalizers"), FINALIZER_CLAIM))
-        json_array_append_new(field_array(metadata, "finalizers"), json_string(FINALIZER_CLAIM));
-    return draft;
-}
-
-int api_allocate(struct embedded *cluster, const char *ns, const char *name, const json_t *allocation,
-                 struct entry **out, struct error *err)
-{
-    struct entry *claim = entry_find(cluster, KIND_CLAIM, ns, name);
-    const json_t *have;
-    json_t *draft;
-
-    if (!claim)
-        return error_set(err, ERR_NOT_FOUND, "resourceclaims \"%s\" not found", name);
-    if (check_allocation(claim->json, allocation, err) < 0)
-        return -1;
-    have = field_get(claim->json, "status", "allocation", NULL);
-    *out = claim;
-    if (json_is_object(have) && is_same_allocation(have, allocation))
-        return 0;
-    if (json_is_object(have))
-        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is allocated already: to other devices", name);
-    if (entry_is_going(claim))
-        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is being deleted", name);
-    draft = allocated_draft(claim, allocation);
-    if (snapshot_builder_put(cluster->model, draft, err) < 0) {
-        json_decref(draft);
-        return -1;
-    }
-    entry_change(claim, draft);
-    cluster->is_scheduling_due = true; /* a pod that waits for it */
-    return 0;
-}
-
-/* ---- reservations ---- */
+/* ---- whom it is reserved for ---- */
 
 #define MAX_CONSUMERS 256
 
@@ -162,34 +121,55 @@ static int add_consumers(json_t *reserved, const json_t *consumers, struct error
     return 0;
 }
 
-static int check_reservable(const struct entry *claim, const char *uid, struct error *err)
+/* ---- writing ---- */
+
+/* NULL when the consumers are wrong. */
+static json_t *allocated_draft(const struct entry *claim, const json_t *allocation, const json_t *consumers,
+                               struct error *err)
 {
-    if (uid && strcmp(uid, claim->uid) != 0)
-        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is another one now", claim->name);
-    if (!json_is_object(field_get(claim->json, "status", "allocation", NULL)))
-        return error_field(err, "status.reservedFor", "may not be set while the claim is not allocated");
-    if (entry_is_going(claim))
-        return error_field(err, "status.reservedFor", "may not grow while the claim is being deleted");
-    return 0;
+    json_t *draft = entry_draft(claim), *metadata = json_object_get(draft, "metadata");
+    json_t *written = json_deep_copy(allocation), *status = field_object(draft, "status");
+
+    json_object_set_new(written, "allocationTimestamp", when_json(clock_now_ms(claim->cluster->clock)));
+    json_object_set_new(status, "allocation", written);
+    if (json_array_size(consumers) && add_consumers(field_array(status, "reservedFor"), consumers, err) < 0) {
+        json_decref(draft);
+        return NULL;
+    }
+    if (!texts_have(json_object_get(metadata, "finalizers"), FINALIZER_CLAIM))
+        json_array_append_new(field_array(metadata, "finalizers"), json_string(FINALIZER_CLAIM));
+    return draft;
 }
 
-int api_reserve(struct embedded *cluster, const char *ns, const char *name, const char *uid, const json_t *consumers,
-                struct entry **out, struct error *err)
+int api_allocate(struct embedded *cluster, const char *ns, const char *name, const char *uid, const json_t *allocation,
+                 const json_t *consumers, struct entry **out, struct error *err)
 {
     struct entry *claim = entry_find(cluster, KIND_CLAIM, ns, name);
-    json_t *draft, *reserved;
+    const json_t *have;
+    json_t *draft;
 
     if (!claim)
         return error_set(err, ERR_NOT_FOUND, "resourceclaims \"%s\" not found", name);
-    if (check_reservable(claim, uid, err) < 0)
+    if (uid && strcmp(uid, claim->uid) != 0)
+        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is another one now", claim->name);
+    if (check_allocation(claim->json, allocation, err) < 0)
         return -1;
-    draft = entry_draft(claim);
-    reserved = field_array(field_object(draft, "status"), "reservedFor");
-    if (add_consumers(reserved, consumers, err) < 0) {
+    have = field_get(claim->json, "status", "allocation", NULL);
+    *out = claim;
+    if (json_is_object(have) && is_same_allocation(have, allocation))
+        return 0;
+    if (json_is_object(have))
+        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is allocated already: to other devices", name);
+    if (entry_is_going(claim))
+        return error_set(err, ERR_CONFLICT, "resourceclaims \"%s\" is being deleted", name);
+    draft = allocated_draft(claim, allocation, consumers, err);
+    if (!draft)
+        return -1;
+    if (snapshot_builder_put(cluster->model, draft, err) < 0) {
         json_decref(draft);
         return -1;
     }
-    *out = claim;
     entry_change(claim, draft);
+    cluster->is_scheduling_due = true; /* a pod that waits for it */
     return 0;
 }

@@ -232,6 +232,31 @@ int api_ungate(struct embedded *cluster, const char *ns, const char *pod, struct
     return 0;
 }
 
+int api_bind(struct embedded *cluster, const char *ns, const char *pod, const char *uid, const char *node,
+             struct entry **out, struct error *err)
+{
+    struct entry *entry = entry_find(cluster, KIND_POD, ns, pod);
+    json_t *draft;
+
+    if (!entry)
+        return error_set(err, ERR_NOT_FOUND, "pods \"%s\" not found", pod);
+    if (uid && strcmp(uid, entry->uid) != 0)
+        return error_set(err, ERR_CONFLICT, "pods \"%s\" is another one now", pod);
+    if (entry_is_going(entry))
+        return error_set(err, ERR_CONFLICT, "pod %s is being deleted, cannot be assigned to a node", pod);
+    if (pod_is_bound(entry))
+        return error_set(err, ERR_CONFLICT, "pod %s is already assigned to node \"%s\"", pod,
+                         field_text(entry->json, "spec", "nodeName", NULL));
+    if (json_array_size(field_get(entry->json, "spec", "schedulingGates", NULL)) > 0)
+        return error_field(err, "spec.schedulingGates", "pod %s has scheduling gates", pod);
+    draft = entry_draft(entry);
+    json_object_set_new(field_object(draft, "spec"), "nodeName", json_string(node));
+    pod_condition(draft, "PodScheduled", true, NULL, NULL, clock_now_ms(cluster->clock));
+    entry_change(entry, draft);
+    *out = entry;
+    return 0;
+}
+
 /* ---- deletion ---- */
 
 /* Whether nothing has to happen before the object may go. */

@@ -25,7 +25,7 @@ static const struct {
     {"conflict", ERR_CONFLICT}, {"invalid", ERR_INVALID},         {"not-found", ERR_NOT_FOUND},
     {"timeout", ERR_TIMEOUT},   {"unavailable", ERR_UNAVAILABLE}, {"denied", ERR_DENIED},
 };
-static const char *const fault_ops[] = {"create", "remove", "ungate", "allocate", "reserve", "get", "logs"};
+static const char *const fault_ops[] = {"create", "remove", "ungate", "allocate", "bind", "get", "logs"};
 
 static int fault_read(const json_t *command, struct fault *fault, struct error *err)
 {
@@ -37,7 +37,7 @@ static int fault_read(const json_t *command, struct fault *fault, struct error *
         if (strcmp(op, fault_ops[i]) == 0)
             snprintf(fault->op, sizeof(fault->op), "%s", op);
     if (!*fault->op)
-        return error_field(err, "fail", "must be create, remove, ungate, allocate, reserve, get or logs");
+        return error_field(err, "fail", "must be create, remove, ungate, allocate, bind, get or logs");
     if (kind && !served_kind_find(kind))
         return error_field(err, "kind", "\"%.63s\" is not served by the embedded cluster", kind);
     snprintf(fault->kind, sizeof(fault->kind), "%s", kind ? kind : "");

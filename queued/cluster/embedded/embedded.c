@@ -302,26 +302,26 @@ static void port_ungate(struct cluster *port, const char *ns, const char *pod, c
     request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
 }
 
-static void port_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
-                          cluster_done *done, void *ctx)
+static void port_allocate(struct cluster *port, const char *ns, const char *claim, const char *uid,
+                          const json_t *allocation, const json_t *consumers, cluster_done *done, void *ctx)
 {
     struct embedded *cluster = of(port);
     struct request request = request_begin(cluster, "allocate", "ResourceClaim");
     struct entry *entry = NULL;
     struct error err = {0};
-    int rc = request.is_applied ? api_allocate(cluster, ns, claim, allocation, &entry, &err) : 0;
+    int rc = request.is_applied ? api_allocate(cluster, ns, claim, uid, allocation, consumers, &entry, &err) : 0;
 
     request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
 }
 
-static void port_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid,
-                         const json_t *consumers, cluster_done *done, void *ctx)
+static void port_bind(struct cluster *port, const char *ns, const char *pod, const char *uid, const char *node,
+                      cluster_done *done, void *ctx)
 {
     struct embedded *cluster = of(port);
-    struct request request = request_begin(cluster, "reserve", "ResourceClaim");
+    struct request request = request_begin(cluster, "bind", "Pod");
     struct entry *entry = NULL;
     struct error err = {0};
-    int rc = request.is_applied ? api_reserve(cluster, ns, claim, uid, consumers, &entry, &err) : 0;
+    int rc = request.is_applied ? api_bind(cluster, ns, pod, uid, node, &entry, &err) : 0;
 
     request_end(cluster, &request, rc, &err, entry ? entry->json : NULL, done, ctx);
 }
@@ -385,7 +385,7 @@ static const struct cluster_ops ops = {
     .release = port_release,
     .ungate = port_ungate,
     .allocate = port_allocate,
-    .reserve = port_reserve,
+    .bind = port_bind,
     .logs = port_logs,
     .describe = port_describe,
     .free = port_free,

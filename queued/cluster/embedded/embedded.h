@@ -32,7 +32,7 @@ MUST_CHECK int embedded_new(const struct embedded_options *options, struct clock
                             struct error *err);
 
 /* Failures on command, for demonstrations and tests. `command` is a JSON object:
- *   {"fail": "create" | "remove" | "ungate" | "allocate" | "reserve" | "get" | "logs", "kind": "Pod", "nth": 2,
+ *   {"fail": "create" | "remove" | "ungate" | "allocate" | "bind" | "get" | "logs", "kind": "Pod", "nth": 2,
  *    "error": "conflict" | "denied" | "invalid" | "not-found" | "timeout" | "unavailable", "words": what is answered}
  *   {"nodeDown": "n1", "silent": true} {"nodeUp": "n1"}    silent: its kubelet does nothing more, also ends no pod
  *   {"deviceTaint": {"driver","pool","device","effect","key"}} {"deviceUntaint": {...}}

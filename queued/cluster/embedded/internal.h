@@ -126,12 +126,12 @@ MUST_CHECK int api_remove(struct embedded *cluster, const char *kind, const char
 void api_erase(struct embedded *cluster, const char *ns, const char *name, const char *uid);
 MUST_CHECK int api_ungate(struct embedded *cluster, const char *ns, const char *pod, struct entry **out,
                           struct error *err);
-/* Write a claim's status.allocation, with the time and the finalizer (allocate.c). */
-MUST_CHECK int api_allocate(struct embedded *cluster, const char *ns, const char *name, const json_t *allocation,
-                            struct entry **out, struct error *err);
-/* Enter consumers into an allocated claim's status.reservedFor (allocate.c). */
-MUST_CHECK int api_reserve(struct embedded *cluster, const char *ns, const char *name, const char *uid,
-                           const json_t *consumers, struct entry **out, struct error *err);
+/* Bind a pod in the scheduler's place. */
+MUST_CHECK int api_bind(struct embedded *cluster, const char *ns, const char *pod, const char *uid, const char *node,
+                        struct entry **out, struct error *err);
+/* Write a claim's status.allocation, with the time and the finalizer, and status.reservedFor (allocate.c). */
+MUST_CHECK int api_allocate(struct embedded *cluster, const char *ns, const char *name, const char *uid,
+                            const json_t *allocation, const json_t *consumers, struct entry **out, struct error *err);
 /* Foreground deletion: what it owns goes first. What nothing holds is gone and freed when this returns. */
 void entry_delete(struct entry *entry);
 json_t *pod_logs(const struct entry *pod, size_t tail_lines); /* new reference */

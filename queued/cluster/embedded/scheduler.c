@@ -368,9 +368,17 @@ static bool has_its_gang(const struct entry *pod)
     return n >= wanted;
 }
 
+/* Not for another scheduler. */
+static bool is_for_us(const struct entry *pod)
+{
+    const char *name = field_text(pod->json, "spec", "schedulerName", NULL);
+
+    return !name || strcmp(name, "default-scheduler") == 0;
+}
+
 static bool is_waiting(const struct entry *pod)
 {
-    return !pod_is_bound(pod) && !pod_is_finished(pod) && !entry_is_going(pod) &&
+    return is_for_us(pod) && !pod_is_bound(pod) && !pod_is_finished(pod) && !entry_is_going(pod) &&
            json_array_size(field_get(pod->json, "spec", "schedulingGates", NULL)) == 0 && has_its_gang(pod);
 }
 

@@ -1,4 +1,4 @@
-/* One call of the port is one request, or a row of them: reading a claim, holding it, writing its allocation. `send`
+/* One call of the port is one request, or a row of them: writing an allocation, and looking why it was refused. `send`
  * gives the next request, `answered` looks at what came back and either ends the call or makes it go on.
  *
  * What the server did not carry out (it is away, too busy, or asks to come back) is tried again here, a few times and
@@ -18,6 +18,7 @@
 #define FINALIZER       "resource.kubernetes.io/delete-protection"
 #define MERGE_PATCH     "application/merge-patch+json"
 #define STRATEGIC_PATCH "application/strategic-merge-patch+json"
+#define METADATA_ALONE  "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 enum {
     TIMEOUT_MS = 30000,
@@ -29,7 +30,7 @@ enum {
     LOG_BYTES_MAX = 4 << 20,
 };
 
-enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_RELEASE, VERB_UNGATE, VERB_ALLOCATE, VERB_RESERVE, VERB_LOGS };
+enum verb { VERB_CREATE, VERB_GET, VERB_REMOVE, VERB_RELEASE, VERB_UNGATE, VERB_ALLOCATE, VERB_BIND, VERB_LOGS };
 
 struct call {
     struct kube *kube;
@@ -43,19 +44,20 @@ struct call {
     struct http_call *sent;
     struct clock_timer *timer; /* for the next try, or to answer later */
     int tries;                 /* of this request */
-    int rounds;                /* of VERB_ALLOCATE: begun from reading */
+    int rounds;                /* of VERB_ALLOCATE: begun from writing */
     int step;                  /* of a row of requests */
     char *uid;                 /* VERB_REMOVE, VERB_RELEASE: of what is meant, or NULL */
     const char *policy;        /* VERB_REMOVE, VERB_RELEASE: what becomes of what it owns */
     bool is_now;               /* VERB_REMOVE: without grace */
     char *target;              /* path of the object that a row of requests is about */
-    json_t *allocation;        /* VERB_ALLOCATE: what is to be written */
+    json_t *object;            /* VERB_CREATE, VERB_ALLOCATE: as it is sent */
+    struct error why_not;      /* VERB_ALLOCATE: that was refused */
     size_t tail_lines;         /* VERB_LOGS */
     struct error refusal;      /* what is answered when the timer fires; code ERR_NONE: send then */
 };
 
 /* Steps of the rows. */
-enum { ALLOCATE_READ, ALLOCATE_WRITE };
+enum { ALLOCATE_WRITE, ALLOCATE_LOOK };
 enum { LOGS_POD, LOGS_TEXT };
 enum { UNGATE_OPEN, UNGATE_NOMINATE };
 enum { RELEASE_DELETE, RELEASE_HOLD };
@@ -72,7 +74,7 @@ static void call_free(struct call *call)
     if (call->sent)
         http_cancel(call->sent);
     clock_timer_free(call->timer);
-    json_decref(call->allocation);
+    json_decref(call->object);
     free(call->path);
     free(call->body);
     free(call->target);
@@ -188,17 +190,21 @@ static void request(struct call *call, const char *method, char *path, const cha
     send(call);
 }
 
-static void put(struct call *call, const char *suffix, const json_t *object)
-{
-    BUF path = {0};
-
-    buf_addf(&path, "%s%s", call->target, suffix);
-    request(call, "PUT", buf_take(&path), NULL, json_dumps(object, JSON_COMPACT));
-}
-
 static void on_object(struct call *call, const json_t *object)
 {
     finish(call, NULL, object);
+}
+
+/* What was sent, with the metadata that the server gave it: what else it filled in, the stream tells. */
+static void on_created(struct call *call, const json_t *answer)
+{
+    json_t *object = json_copy(call->object), *metadata = json_copy(json_object_get(answer, "metadata"));
+
+    json_object_del(metadata, "managedFields");
+    if (metadata)
+        json_object_set_new(object, "metadata", metadata);
+    finish(call, NULL, object);
+    json_decref(object);
 }
 
 /* ---- removing ---- */
@@ -277,58 +283,53 @@ static bool is_same_allocation(const json_t *a, const json_t *b)
     return json_array_size(left) == json_array_size(right) && n_found == json_array_size(left);
 }
 
-static json_t *child(json_t *object, const char *key, json_t *(*make)(void))
+/* kube-scheduler compares the claim that it assumed with what it writes: without the timestamp its write is refused.
+ * New reference. */
+static json_t *timed(const struct kube *kube, const json_t *allocation)
 {
-    json_t *value = json_object_get(object, key);
-
-    if (!value) {
-        value = make();
-        json_object_set_new(object, key, value);
-    }
-    return value;
-}
-
-/* kube-scheduler compares the claim that it assumed with what it writes: without the timestamp its write is refused. */
-static void add_allocation(const struct call *call, json_t *claim)
-{
-    json_t *allocation = json_deep_copy(call->allocation);
+    json_t *copy = json_deep_copy(allocation);
     char when[KUBE_TIME_SIZE];
 
-    kube_time_format(clock_now_ms(call->kube->options.clock), when);
-    if (!json_object_get(allocation, "allocationTimestamp"))
-        json_object_set_new(allocation, "allocationTimestamp", json_string(when));
-    json_object_set_new(child(claim, "status", json_object), "allocation", allocation);
+    kube_time_format(clock_now_ms(kube->options.clock), when);
+    if (!json_object_get(copy, "allocationTimestamp"))
+        json_object_set_new(copy, "allocationTimestamp", json_string(when));
+    return copy;
 }
 
-static void allocate_go_on(struct call *call, const json_t *claim)
-{
-    const json_t *metadata = json_object_get(claim, "metadata");
-    const json_t *allocated = json_object_get(json_object_get(claim, "status"), "allocation");
-    struct error err = {0};
-    json_t *copy;
-
-    if (json_object_get(metadata, "deletionTimestamp"))
-        error_set(&err, ERR_CONFLICT, "the claim is being deleted");
-    else if (allocated && !is_same_allocation(allocated, call->allocation))
-        error_set(&err, ERR_CONFLICT, "the claim is allocated otherwise");
-    else if (!json_is_object(metadata))
-        error_set(&err, ERR_REMOTE, "the API server answered with something that is no claim");
-    if (err.code || allocated) {
-        finish(call, err.code ? &err : NULL, err.code ? NULL : claim);
-        return;
-    }
-    copy = json_deep_copy(claim);
-    add_allocation(call, copy);
-    call->step = ALLOCATE_WRITE;
-    put(call, "/status", copy);
-    json_decref(copy);
-}
-
+/* A whole status, which costs the API server less than a patch, and nobody needs to read the claim before: one that is
+ * allocated cannot be allocated otherwise, and of one that is not, nothing else stands there. */
 static void allocate_begin(struct call *call)
 {
+    BUF path = {0};
+
     call->rounds++;
-    call->step = ALLOCATE_READ;
+    call->step = ALLOCATE_WRITE;
+    buf_addf(&path, "%s/status", call->target);
+    request(call, "PUT", buf_take(&path), NULL, json_dumps(call->object, JSON_COMPACT));
+}
+
+/* The claim as it is tells why it may not be allocated so; or that it is already. */
+static void allocate_look(struct call *call, const struct error *why_not)
+{
+    call->why_not = *why_not;
+    call->step = ALLOCATE_LOOK;
     request(call, "GET", mem_strdup(call->target), NULL, NULL);
+}
+
+static void allocate_end(struct call *call, const json_t *claim)
+{
+    const json_t *allocated = json_object_get(json_object_get(claim, "status"), "allocation");
+    const json_t *planned = json_object_get(json_object_get(call->object, "status"), "allocation");
+    bool is_same = allocated && is_same_allocation(allocated, planned);
+    struct error err = {0};
+
+    if (json_object_get(json_object_get(claim, "metadata"), "deletionTimestamp"))
+        error_set(&err, ERR_CONFLICT, "the claim is being deleted");
+    else if (allocated && !is_same)
+        error_set(&err, ERR_CONFLICT, "the claim is allocated otherwise");
+    else if (!is_same)
+        err = call->why_not;
+    finish(call, err.code ? &err : NULL, err.code ? NULL : claim);
 }
 
 static void on_claim(struct call *call, const json_t *claim)
@@ -336,7 +337,7 @@ static void on_claim(struct call *call, const json_t *claim)
     if (call->step == ALLOCATE_WRITE)
         finish(call, NULL, claim);
     else
-        allocate_go_on(call, claim);
+        allocate_end(call, claim);
 }
 
 /* ---- starting a pod ---- */
@@ -416,10 +417,10 @@ static const struct {
     const char *goal;
     void (*succeeded)(struct call *call, const json_t *object);
 } verbs[] = {
-    [VERB_CREATE] = {"create", on_object},      [VERB_GET] = {"get", on_object},
+    [VERB_CREATE] = {"create", on_created},     [VERB_GET] = {"get", on_object},
     [VERB_REMOVE] = {"delete", on_removed},     [VERB_RELEASE] = {"release", on_released},
     [VERB_UNGATE] = {"ungate", on_pod_patched}, [VERB_ALLOCATE] = {"allocate", on_claim},
-    [VERB_RESERVE] = {"reserve", on_object},    [VERB_LOGS] = {"logs", on_pod},
+    [VERB_BIND] = {"bind", on_removed},         [VERB_LOGS] = {"logs", on_pod},
 };
 
 /* Wait and try again, if that is to be. */
@@ -459,8 +460,21 @@ static bool may_do_without(const struct call *call, const struct http_answer *an
            answer->status >= 400 && answer->status < 500 && answer->status != 429;
 }
 
-/* Refusals that are what was wanted, or begin a row anew. */
-static bool is_excused(struct call *call, const struct http_answer *answer)
+/* A right that is missing, but validation asks for it. */
+static bool lacks_right_to_allocate(const struct call *call, const struct http_answer *answer)
+{
+    return call->verb == VERB_ALLOCATE && answer->status == 422 && strstr(answer->body, "resourceclaims/binding");
+}
+
+/* Because of what the claim is, or others do with it. */
+static bool is_refused_by_state(const struct call *call, const struct http_answer *answer)
+{
+    return (answer->status == 409 && !is_of_another_uid(call, answer)) ||
+           (answer->status == 422 && !lacks_right_to_allocate(call, answer));
+}
+
+/* Refusals that are what was wanted, or make a row go on. */
+static bool is_excused(struct call *call, const struct http_answer *answer, const struct error *err)
 {
     if (is_removal(call) && (answer->status == 404 || is_of_another_uid(call, answer))) {
         finish(call, NULL, NULL); /* it is gone; what has its name now is another */
@@ -471,8 +485,11 @@ static bool is_excused(struct call *call, const struct http_answer *answer)
         (call->verb == VERB_UNGATE ? open_gates : delete)(call);
         return true;
     }
-    if (call->verb == VERB_ALLOCATE && answer->status == 409 && call->rounds < ROUNDS_MAX) {
-        allocate_begin(call);
+    if (call->verb == VERB_ALLOCATE && call->step == ALLOCATE_WRITE && is_refused_by_state(call, answer)) {
+        if (answer->status == 409 && call->rounds < ROUNDS_MAX)
+            allocate_begin(call);
+        else
+            allocate_look(call, err);
         return true;
     }
     return false;
@@ -484,9 +501,9 @@ static void on_refused(struct call *call, const struct http_answer *answer, stru
         err->code = ERR_TIMEOUT;
     if (call->verb == VERB_LOGS && call->step == LOGS_TEXT && answer->status == 400)
         err->code = ERR_UNAVAILABLE; /* "container is waiting to start" */
-    if (call->verb == VERB_RESERVE && answer->status == 422 && strstr(answer->body, "resourceclaims/binding"))
-        err->code = ERR_DENIED; /* a right that is missing, but validation asks for it */
-    if (is_excused(call, answer) || tries_again(call, answer, err))
+    if (lacks_right_to_allocate(call, answer))
+        err->code = ERR_DENIED;
+    if (is_excused(call, answer, err) || tries_again(call, answer, err))
         return;
     finish(call, err, NULL);
 }
@@ -523,6 +540,14 @@ static bool may_write(const struct kube *kube)
     return !kube->options.may_write || kube->options.may_write(kube->options.ctx);
 }
 
+/* Of what we write ourselves we need to know no more. What answers with a Status has no metadata. */
+static const char *accepted(const struct call *call)
+{
+    bool is_object = strcmp(call->method, "PATCH") == 0 || strcmp(call->method, "PUT") == 0 || call->verb == VERB_CREATE;
+
+    return is_object ? METADATA_ALONE : NULL;
+}
+
 static void send(struct call *call)
 {
     struct error err = {0};
@@ -536,6 +561,7 @@ static void send(struct call *call)
                                                          .method = call->method,
                                                          .path = call->path,
                                                          .content_type = call->content_type,
+                                                         .accept = accepted(call),
                                                          .body = call->body,
                                                          .len = call->body ? strlen(call->body) : 0,
                                                          .timeout_ms = TIMEOUT_MS,
@@ -574,15 +600,13 @@ void kube_create(struct cluster *port, const json_t *object, cluster_done *done,
     struct call *call = call_new(port, VERB_CREATE, done, ctx);
     const char *kind = json_string_value(json_object_get(object, "kind"));
     const char *ns = json_string_value(json_object_get(json_object_get(object, "metadata"), "namespace"));
-    json_t *body;
 
     if (set_target(call, kind, ns, NULL) < 0)
         return;
-    body = in_served_version(call->kube, object);
+    call->object = in_served_version(call->kube, object);
     if (strcmp(kind, "ResourceClaim") == 0)
-        body = held(body);
-    request(call, "POST", mem_strdup(call->target), NULL, json_dumps(body, JSON_COMPACT));
-    json_decref(body);
+        call->object = held(call->object);
+    request(call, "POST", mem_strdup(call->target), NULL, json_dumps(call->object, JSON_COMPACT));
 }
 
 void kube_get(struct cluster *port, const char *kind, const char *ns, const char *name, cluster_done *done, void *ctx)
@@ -645,31 +669,39 @@ void kube_ungate(struct cluster *port, const char *ns, const char *pod, const ch
         open_gates(call);
 }
 
-void kube_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
-                   cluster_done *done, void *ctx)
+void kube_allocate(struct cluster *port, const char *ns, const char *claim, const char *uid, const json_t *allocation,
+                   const json_t *consumers, cluster_done *done, void *ctx)
 {
     struct call *call = call_new(port, VERB_ALLOCATE, done, ctx);
+    json_t *object;
 
-    call->allocation = json_deep_copy(allocation);
-    if (set_target(call, "ResourceClaim", ns, claim) == 0)
-        allocate_begin(call);
-}
-
-/* Entries of a list that is merged by uid: what is there stays, and nobody needs to read it before. That it is
- * allocated and not being deleted, the API server checks. */
-void kube_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid, const json_t *consumers,
-                  cluster_done *done, void *ctx)
-{
-    struct call *call = call_new(port, VERB_RESERVE, done, ctx);
-    BUF path = {0};
-    json_t *patch;
-
+    call->uid = mem_strdup(uid);
     if (set_target(call, "ResourceClaim", ns, claim) < 0)
         return;
-    patch = json_pack("{s:{s:s*}, s:{s:O}}", "metadata", "uid", uid, "status", "reservedFor", consumers);
-    buf_addf(&path, "%s/status", call->target);
-    request(call, "PATCH", buf_take(&path), STRATEGIC_PATCH, json_dumps(patch, JSON_COMPACT));
-    json_decref(patch);
+    object = json_pack("{s:s, s:s, s:{s:s, s:s, s:s*}, s:{s:o, s:O*}}", "apiVersion", "resource.k8s.io/v1", "kind",
+                       "ResourceClaim", "metadata", "name", claim, "namespace", ns, "uid", uid, "status", "allocation",
+                       timed(call->kube, allocation), "reservedFor", consumers);
+    call->object = in_served_version(call->kube, object);
+    json_decref(object);
+    allocate_begin(call);
+}
+
+void kube_bind(struct cluster *port, const char *ns, const char *pod, const char *uid, const char *node,
+               cluster_done *done, void *ctx)
+{
+    struct call *call = call_new(port, VERB_BIND, done, ctx);
+    json_t *binding;
+    BUF path = {0};
+
+    call->uid = mem_strdup(uid);
+    if (set_target(call, "Pod", ns, pod) < 0)
+        return;
+    binding = json_pack("{s:s, s:s, s:{s:s, s:s*}, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Binding",
+                        "metadata", "name", pod, "uid", uid, "target", "apiVersion", "v1", "kind", "Node", "name",
+                        node);
+    buf_addf(&path, "%s/binding", call->target);
+    request(call, "POST", buf_take(&path), NULL, json_dumps(binding, JSON_COMPACT));
+    json_decref(binding);
 }
 
 void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx)

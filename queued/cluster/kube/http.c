@@ -213,6 +213,7 @@ static void call_free(struct http_call *call)
     free((char *)call->request.method);
     free((char *)call->request.path);
     free((char *)call->request.content_type);
+    free((char *)call->request.accept);
     free((char *)call->request.body);
     buf_release(&call->body);
     free(call);
@@ -534,9 +535,11 @@ static void call_add_headers(struct http_call *call, const char *token)
     const struct http_request *request = &call->request;
     const char *host = pool_header(call->pool->pool);
     SECRET_BUF authorization = {0};
+    BUF accept = {0};
     BUF type = {0};
 
-    add_header(call, "Accept: application/json");
+    buf_addf(&accept, "Accept: %s", request->accept ? request->accept : "application/json");
+    add_header(call, buf_str(&accept));
     add_header(call, "Expect:"); /* no waiting for leave to send the body */
     if (host)
         add_header(call, host);
@@ -684,6 +687,7 @@ struct http_call *http_send(struct http *http, const struct http_request *reques
     call->request.method = mem_strdup(request->method);
     call->request.path = mem_strdup(request->path);
     call->request.content_type = mem_strdup(request->content_type);
+    call->request.accept = mem_strdup(request->accept);
     call->request.body = request->body ? mem_strndup(request->body, request->len) : NULL;
     call->lane = request->data ? LANE_STREAMS : LANE_CALLS;
     call->retry_after_ms = -1;

@@ -46,6 +46,7 @@ struct http_request {
     const char *method;       /* "GET" "POST" "PUT" "PATCH" "DELETE" */
     const char *path;         /* below the server's, with its query, escaped */
     const char *content_type; /* of the body; NULL: application/json */
+    const char *accept;       /* of the answer; NULL: application/json */
     const char *body;         /* copied; NULL: none */
     size_t len;
     int64_t timeout_ms; /* for the whole request; 0: none */

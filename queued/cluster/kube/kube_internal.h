@@ -54,10 +54,10 @@ void kube_release(struct cluster *port, const char *ns, const char *claim, const
                   void *ctx);
 void kube_ungate(struct cluster *port, const char *ns, const char *pod, const char *node, cluster_done *done,
                  void *ctx);
-void kube_allocate(struct cluster *port, const char *ns, const char *claim, const json_t *allocation,
-                   cluster_done *done, void *ctx);
-void kube_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid, const json_t *consumers,
-                  cluster_done *done, void *ctx);
+void kube_allocate(struct cluster *port, const char *ns, const char *claim, const char *uid, const json_t *allocation,
+                   const json_t *consumers, cluster_done *done, void *ctx);
+void kube_bind(struct cluster *port, const char *ns, const char *pod, const char *uid, const char *node,
+               cluster_done *done, void *ctx);
 void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx);
 /* Nobody waits for them any more. */
 void kube_calls_free(struct kube *kube);

@@ -16,6 +16,7 @@
 #include "allocator/base/mem.h"
 #include "allocator/base/str.h"
 #include "queued/cluster/kube/mend.h"
+#include "queued/cluster/kube/skim.h"
 
 #include "allocator/base/banned.h"
 
@@ -246,11 +247,22 @@ static json_t *load(const struct buf *kept, struct error *err)
     return value;
 }
 
-static json_t *load_item(const struct split *split, struct error *err)
+/* An event holds its object, an item of a list is it. */
+static void skim(struct split *split)
 {
-    json_t *item = split->scan.is_too_deep ? NULL : load(&split->kept, err);
+    size_t depth = split->options.form == SPLIT_WATCH ? 3 : 2;
+
+    if (split->kept.len)
+        split->kept.len = skim_managed_fields(split->kept.data, split->kept.len, depth);
+}
+
+static json_t *load_item(struct split *split, struct error *err)
+{
+    json_t *item;
     BUF mended = {0};
 
+    skim(split);
+    item = split->scan.is_too_deep ? NULL : load(&split->kept, err);
     if (item || !split->options.refused)
         return item;
     mend_json((struct str){split->kept.data, split->kept.len}, split->options.max_depth, &mended);

@@ -20,7 +20,8 @@ struct split_options {
     enum split_form form;
     size_t max_item_bytes; /* 0: 4 MiB */
     size_t max_depth;      /* 0: 64 */
-    /* An item of the list, or an event of the watch; borrowed. Returning -1 with err ends the splitting. */
+    /* An item of the list, or an event of the watch, without managedFields (skim.h); borrowed. Returning -1 with err
+     * ends the splitting. */
     int (*item)(void *ctx, json_t *item, struct error *err);
     /* An item that is too large, or no JSON: it is passed over. What is only too deep, or JSON that jansson refuses, is
      * mended (mend.h) and goes to item(). NULL: any of these ends the splitting. */

@@ -276,14 +276,14 @@ enum op {
     OP_CREATE_CLAIM,
     OP_LOGS,
     OP_ALLOCATE,
-    OP_RESERVE,
+    OP_BIND,
     OP_GET_UNKNOWN
 };
 
 static void call(struct world *world, enum op op)
 {
     const struct cluster_ops *ops = world->cluster->ops;
-    json_t *object;
+    json_t *object, *consumers;
 
     switch (op) {
     case OP_CREATE:
@@ -326,13 +326,13 @@ static void call(struct world *world, enum op op)
         return;
     case OP_ALLOCATE:
         object = json_loads(ALLOCATION("gpu-1"), 0, NULL);
-        ops->allocate(world->cluster, "a", "c", object, on_done, world);
+        consumers = json_loads(CONSUMERS, 0, NULL);
+        ops->allocate(world->cluster, "a", "c", "u-1", object, consumers, on_done, world);
         json_decref(object);
+        json_decref(consumers);
         return;
-    case OP_RESERVE:
-        object = json_loads(CONSUMERS, 0, NULL);
-        ops->reserve(world->cluster, "a", "c", "u-1", object, on_done, world);
-        json_decref(object);
+    case OP_BIND:
+        ops->bind(world->cluster, "a", "p", "u-1", "n1", on_done, world);
         return;
     }
 }
@@ -342,9 +342,9 @@ static void call(struct world *world, enum op op)
 #define DELETE "DELETE /api/v1/namespaces/a/configmaps/c\n"
 #define PATCH  "PATCH /api/v1/namespaces/a/pods/p\n"
 #define LOG    "GET /api/v1/namespaces/a/pods/p/log?tailLines=50&limitBytes=4194304&container="
-#define READ   "GET " CLAIM_PATH "\n"
+#define LOOK   "GET " CLAIM_PATH "\n"
 #define WRITE  "PUT " CLAIM_PATH "/status\n"
-#define ENTER  "PATCH " CLAIM_PATH "/status\n"
+#define BIND   "POST /api/v1/namespaces/a/pods/p/binding\n"
 #define HINT   "PATCH /api/v1/namespaces/a/pods/p/status\n"
 #define LET_GO "PATCH " CLAIM_PATH "\n"
 #define ERASE  "DELETE " CLAIM_PATH "\n"
@@ -499,75 +499,84 @@ static const struct call_case {
      ERR_UNAVAILABLE,
      "waiting to start"},
     {"logs: no pod", OP_LOGS, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, GET, ERR_NOT_FOUND, NULL},
-    {"allocate: read, then written",
+    {"allocate: written", OP_ALLOCATE, {{200, CLAIM_WITH("gpu-1"), 0, 0}}, WRITE, ERR_NONE, NULL},
+    {"allocate: busy, then written",
      OP_ALLOCATE,
-     {{200, HELD_CLAIM, 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
-     READ WRITE,
+     {{429, STATUS(429, "TooManyRequests", "later"), 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
+     WRITE WRITE,
      ERR_NONE,
      NULL},
-    {"allocate: so already", OP_ALLOCATE, {{200, CLAIM_WITH("gpu-1"), 0, 0}}, READ, ERR_NONE, NULL},
-    {"allocate: otherwise already", OP_ALLOCATE, {{200, CLAIM_WITH("gpu-2"), 0, 0}}, READ, ERR_CONFLICT, "otherwise"},
-    {"allocate: being deleted",
+    {"allocate: the answer is lost", OP_ALLOCATE, {{0, NULL, 0, true}}, WRITE, ERR_TIMEOUT, NULL},
+    {"allocate: so already",
      OP_ALLOCATE,
-     {{200, "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}", 0, 0}},
-     READ,
-     ERR_CONFLICT,
-     "deleted"},
-    {"allocate: changed meanwhile",
-     OP_ALLOCATE,
-     {{200, HELD_CLAIM, 0, 0},
-      {409, STATUS(409, "Conflict", "modified"), 0, 0},
-      {200, HELD_CLAIM, 0, 0},
-      {200, CLAIM_WITH("gpu-1"), 0, 0}},
-     READ WRITE READ WRITE,
+     {{422, STATUS(422, "Invalid", "field is immutable"), 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
+     WRITE LOOK,
      ERR_NONE,
      NULL},
-    {"allocate: taken meanwhile",
+    {"allocate: otherwise already",
      OP_ALLOCATE,
-     {{200, HELD_CLAIM, 0, 0}, {409, STATUS(409, "Conflict", "modified"), 0, 0}, {200, CLAIM_WITH("gpu-7"), 0, 0}},
-     READ WRITE READ,
+     {{422, STATUS(422, "Invalid", "field is immutable"), 0, 0}, {200, CLAIM_WITH("gpu-2"), 0, 0}},
+     WRITE LOOK,
      ERR_CONFLICT,
      "otherwise"},
-    {"allocate: not allowed",
+    {"allocate: being deleted",
      OP_ALLOCATE,
-     {{200, HELD_CLAIM, 0, 0}, {422, STATUS(422, "Invalid", "resourceclaims/binding"), 0, 0}},
-     READ WRITE,
+     {{422, STATUS(422, "Invalid", "is being deleted"), 0, 0},
+      {200, "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}", 0, 0}},
+     WRITE LOOK,
+     ERR_CONFLICT,
+     "deleted"},
+    {"allocate: refused for what it is",
+     OP_ALLOCATE,
+     {{422, STATUS(422, "Invalid", "no such request"), 0, 0}, {200, FREE_CLAIM, 0, 0}},
+     WRITE LOOK,
      ERR_INVALID,
-     "resourceclaims/binding"},
-    {"allocate: no claim at all", OP_ALLOCATE, {{200, "[]", 0, 0}}, READ, ERR_REMOTE, NULL},
-    {"reserve: entered", OP_RESERVE, {{200, CLAIM_WITH("gpu-1"), 0, 0}}, ENTER, ERR_NONE, NULL},
-    {"reserve: busy, then entered",
-     OP_RESERVE,
-     {{429, STATUS(429, "TooManyRequests", "later"), 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
-     ENTER ENTER,
+     "no such request"},
+    {"allocate: gone before it is looked at",
+     OP_ALLOCATE,
+     {{422, STATUS(422, "Invalid", "field is immutable"), 0, 0}, {404, STATUS(404, "NotFound", "no"), 0, 0}},
+     WRITE LOOK,
+     ERR_NOT_FOUND,
+     NULL},
+    {"allocate: others change it meanwhile",
+     OP_ALLOCATE,
+     {{409, STATUS(409, "Conflict", "modified"), 0, 0}, {200, CLAIM_WITH("gpu-1"), 0, 0}},
+     WRITE WRITE,
      ERR_NONE,
      NULL},
-    {"reserve: the answer is lost", OP_RESERVE, {{0, NULL, 0, true}}, ENTER, ERR_TIMEOUT, NULL},
-    {"reserve: not allowed",
-     OP_RESERVE,
-     {{403, STATUS(403, "Forbidden", "cannot patch resourceclaims/status"), 0, 0}},
-     ENTER,
-     ERR_DENIED,
-     "cannot patch"},
-    {"reserve: not allowed, by validation",
-     OP_RESERVE,
-     {{422, STATUS(422, "Invalid", "requires resource resourceclaims/binding"), 0, 0}},
-     ENTER,
-     ERR_DENIED,
-     "resourceclaims/binding"},
-    {"reserve: not allocated",
-     OP_RESERVE,
-     {{422, STATUS(422, "Invalid", "may not be specified when `allocated` is not set"), 0, 0}},
-     ENTER,
-     ERR_INVALID,
-     "allocated"},
-    {"reserve: the name is another's now",
-     OP_RESERVE,
+    {"allocate: the name is another's now",
+     OP_ALLOCATE,
      {{409, STATUS(409, "Conflict", "Precondition failed: UID in precondition: u-1, UID in object meta: u-2"), 0, 0}},
-     ENTER,
+     WRITE,
      ERR_CONFLICT,
      "u-2"},
-    {"reserve: gone", OP_RESERVE, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, ENTER, ERR_NOT_FOUND, NULL},
+    {"allocate: not allowed",
+     OP_ALLOCATE,
+     {{403, STATUS(403, "Forbidden", "cannot update resourceclaims/status"), 0, 0}},
+     WRITE,
+     ERR_DENIED,
+     "cannot update"},
+    {"allocate: not allowed, by validation",
+     OP_ALLOCATE,
+     {{422, STATUS(422, "Invalid", "requires resource resourceclaims/binding"), 0, 0}},
+     WRITE,
+     ERR_DENIED,
+     "resourceclaims/binding"},
+    {"allocate: gone", OP_ALLOCATE, {{404, STATUS(404, "NotFound", "no"), 0, 0}}, WRITE, ERR_NOT_FOUND, NULL},
+    {"bind: bound", OP_BIND, {{201, STATUS(201, "", ""), 0, 0}}, BIND, ERR_NONE, NULL},
+    {"bind: bound already",
+     OP_BIND,
+     {{409, STATUS(409, "Conflict", "pod p is already assigned to node \\\"n1\\\""), 0, 0}},
+     BIND,
+     ERR_CONFLICT,
+     "already assigned"},
+    {"bind: the answer is lost", OP_BIND, {{0, NULL, 0, true}}, BIND, ERR_TIMEOUT, NULL},
+    {"bind: not allowed",
+     OP_BIND,
+     {{403, STATUS(403, "Forbidden", "cannot create pods/binding"), 0, 0}},
+     BIND,
+     ERR_DENIED,
+     "pods/binding"},
 };
 
 static void test_kube__call(void **state)
@@ -691,34 +700,36 @@ static void test_kube__ungating_removes_all_gates(void **state)
     json_decref(wanted);
 }
 
-static void test_kube__allocation_has_what_kube_scheduler_demands(void **state)
+static void test_kube__an_allocation_has_what_kube_scheduler_demands_and_nothing_else(void **state)
 {
-    static const struct reply replies[3] = {{200, HELD_CLAIM, 0, false}, {200, CLAIM_WITH("gpu-1"), 0, false}};
+    static const struct reply replies[2] = {{200, CLAIM_WITH("gpu-1"), 0, false}};
     struct world *world = *state;
-    json_t *allocation, *metadata;
+    json_t *allocation = json_loads(ALLOCATION("gpu-1"), 0, NULL), *wanted;
 
+    json_object_set_new(allocation, "allocationTimestamp", json_string("2026-01-01T00:00:00Z"));
+    assert_non_null(json_object_get(allocation, "nodeSelector"));
+    wanted = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}, s:{s:o, s:o}}", "apiVersion", "resource.k8s.io/v1", "kind",
+                       "ResourceClaim", "metadata", "namespace", "a", "name", "c", "uid", "u-1", "status", "allocation",
+                       allocation, "reservedFor", json_loads(CONSUMERS, 0, NULL));
     world->replies = replies;
     start(world);
     call(world, OP_ALLOCATE);
     run(world, 100);
-    metadata = json_object_get(sent(world, 1), "metadata");
-    assert_string_equal(json_string_value(json_object_get(metadata, "resourceVersion")), "4");
-    allocation = json_object_get(json_object_get(sent(world, 1), "status"), "allocation");
-    assert_non_null(json_object_get(allocation, "nodeSelector"));
-    assert_string_equal(json_string_value(json_object_get(allocation, "allocationTimestamp")), "2026-01-01T00:00:00Z");
+    assert_true(json_equal(sent(world, 0), wanted));
+    json_decref(wanted);
 }
 
-/* Merged by uid into what is there, whatever version that has. */
-static void test_kube__a_reservation_names_the_consumers_and_nothing_else(void **state)
+static void test_kube__a_binding_is_of_that_pod_to_that_node(void **state)
 {
-    static const struct reply replies[2] = {{200, CLAIM_WITH("gpu-1"), 0, false}};
+    static const struct reply replies[2] = {{201, STATUS(201, "", ""), 0, false}};
     struct world *world = *state;
-    json_t *wanted = json_pack("{s:{s:s}, s:{s:o}}", "metadata", "uid", "u-1", "status", "reservedFor",
-                               json_loads(CONSUMERS, 0, NULL));
+    json_t *wanted = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Binding",
+                               "metadata", "name", "p", "uid", "u-1", "target", "apiVersion", "v1", "kind", "Node",
+                               "name", "n1");
 
     world->replies = replies;
     start(world);
-    call(world, OP_RESERVE);
+    call(world, OP_BIND);
     run(world, 100);
     assert_true(json_equal(sent(world, 0), wanted));
     json_decref(wanted);
@@ -836,8 +847,8 @@ int main(void)
         FACT(a_hint_that_was_refused_is_not_given_again),
         FACT(deletion_is_whole_and_of_that_object),
         FACT(ungating_removes_all_gates),
-        FACT(allocation_has_what_kube_scheduler_demands),
-        FACT(a_reservation_names_the_consumers_and_nothing_else),
+        FACT(an_allocation_has_what_kube_scheduler_demands_and_nothing_else),
+        FACT(a_binding_is_of_that_pod_to_that_node),
         FACT(logs_are_text_whatever_the_bytes),
         FACT(claims_go_in_the_servers_version),
         FACT(who_does_not_lead_writes_nothing),
