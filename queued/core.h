@@ -22,14 +22,14 @@ struct store;
 /* ---- wiring (main, tests) ---- */
 
 struct core_options {
-    struct store *store;            /* borrowed, open and migrated */
-    struct cluster *cluster;        /* borrowed, not started yet */
-    struct clock *clock;            /* borrowed */
-    int release;                    /* Kubernetes 1.x of the cluster; 0: as the cluster says */
-    const char *server_id;          /* the value of our label on objects; NULL: that of the store. For golden traces */
-    const char *features;           /* changes to what that release has, as features_change() reads them; NULL: none */
-    const char *bind_classes;       /* "NAME,NAME": device classes whose claims queued allocates itself; NULL: none */
-    bool binds_pods; /* and binds gangs that have all their devices through those, in kube-scheduler's place */
+    struct store *store;      /* borrowed, open and migrated */
+    struct cluster *cluster;  /* borrowed, not started yet */
+    struct clock *clock;      /* borrowed */
+    int release;              /* Kubernetes 1.x of the cluster; 0: as the cluster says */
+    const char *server_id;    /* the value of our label on objects; NULL: that of the store. For golden traces */
+    const char *features;     /* changes to what that release has, as features_change() reads them; NULL: none */
+    const char *bind_classes; /* "NAME,NAME": device classes whose claims queued allocates itself; NULL: none */
+    bool binds_pods;          /* and binds gangs that have all their devices through those, in kube-scheduler's place */
     const char *provisioning_class; /* ask an autoscaler for nodes, by ProvisioningRequests of it; NULL, "": never */
     const char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE" of those; NULL: none */
     bool has_no_pod_groups;              /* gangs get no PodGroup even where the cluster has them */
@@ -37,10 +37,10 @@ struct core_options {
      * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
     void *run_ctx;
-    int64_t launch_timeout_ms;   /* from ungated to all running; default 300,000 */
+    int64_t launch_timeout_ms;    /* from ungated to all running; default 300,000 */
     int64_t lost_node_timeout_ms; /* from then on a pod that is being deleted on a node that does not answer is given
                                    * up; 0: never */
-    int64_t reconcile_period_ms; /* default 30,000 */
+    int64_t reconcile_period_ms;  /* default 30,000 */
     int crash_at;             /* end the process with SIGKILL before the n-th effect (1..); 0: never; tests and demos.
                                * Effects are commits and calls to the cluster. */
     void (*crash)(void *ctx); /* instead of SIGKILL: afterwards the core does nothing any more and can only be freed */

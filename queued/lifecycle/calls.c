@@ -129,8 +129,8 @@ static void bind_done(struct lifecycle *lc, struct job *job, struct launch_objec
 
 static void (*const handlers[])(struct lifecycle *lc, struct job *job, struct launch_object *object,
                                 const struct call_result *result) = {
-    [CALL_CREATE] = create_done,     [CALL_GET] = get_done,         [CALL_REMOVE] = remove_done,
-    [CALL_ERASE] = remove_done,      [CALL_RELEASE] = remove_done,  [CALL_UNGATE] = ungate_done,
+    [CALL_CREATE] = create_done,     [CALL_GET] = get_done,        [CALL_REMOVE] = remove_done,
+    [CALL_ERASE] = remove_done,      [CALL_RELEASE] = remove_done, [CALL_UNGATE] = ungate_done,
     [CALL_ALLOCATE] = allocate_done, [CALL_BIND] = bind_done,
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocator/base/str.h"
+#include "queued/cluster/cluster.h"
 
 #include "allocator/base/banned.h"
 
@@ -246,11 +247,13 @@ static bool is_unhealthy(const struct diagnose_input *in, struct diagnosis *out)
 
 /* ---- before it has a node ---- */
 
-static bool is_gated(const struct diagnose_input *in, struct diagnosis *out)
+static bool is_held(const struct diagnose_input *in, struct diagnosis *out)
 {
-    const json_t *gates = part(in->pod, "spec", "schedulingGates");
-    const json_t *gate = json_array_get(gates, 0);
+    const json_t *spec = json_object_get(in->pod, "spec");
+    const json_t *gate = json_array_get(json_object_get(spec, "schedulingGates"), 0);
 
+    if (strcmp(text(spec, "schedulerName"), SCHEDULER_NAME) == 0 && !json_object_get(spec, "nodeName"))
+        return say(out, DIAGNOSIS_API, "queued has not bound it yet");
     return gate && say(out, DIAGNOSIS_API, "its scheduling gate %s is closed", text(gate, "name"));
 }
 
@@ -419,7 +422,7 @@ bool diagnose(const struct diagnose_input *input, struct diagnosis *out)
 {
     static bool (*const findings[])(const struct diagnose_input *in, struct diagnosis *out) = {
         is_not_there,        is_disrupted,      is_node_lost,         is_going,     has_failed,
-        is_unhealthy,        is_gated,          is_held_by_container, lacks_claim,  waits_for_device,
+        is_unhealthy,        is_held,           is_held_by_container, lacks_claim,  waits_for_device,
         waits_for_scheduler, lacks_reservation, is_starting,          is_not_ready,
     };
 

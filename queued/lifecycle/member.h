@@ -21,7 +21,7 @@ struct member_input {
     const char *consumes_class;
     char **claim_names; /* per entry of the group's claims: the claim in the cluster */
     int64_t job, attempt;
-    size_t turn; /* see placed_member; 0: none */
+    size_t turn;                                /* see placed_member; 0: none */
     size_t index, group_size, rank, world_size; /* group_size: members of the group in this attempt */
 };
 

@@ -20,16 +20,7 @@ struct outbox;
 
 #define OUTBOX_MAX_IN_FLIGHT 64
 
-enum call_kind {
-    CALL_CREATE,
-    CALL_GET,
-    CALL_REMOVE,
-    CALL_ERASE,
-    CALL_RELEASE,
-    CALL_UNGATE,
-    CALL_ALLOCATE,
-    CALL_BIND
-};
+enum call_kind { CALL_CREATE, CALL_GET, CALL_REMOVE, CALL_ERASE, CALL_RELEASE, CALL_UNGATE, CALL_ALLOCATE, CALL_BIND };
 
 /* Whom a call is for; comes back with its result. */
 struct call_for {

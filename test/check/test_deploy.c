@@ -30,8 +30,9 @@ static const struct {
     {"Pod/log", "get"},
     {"Pod/status", "patch"},
     {"ResourceClaim", "create delete get patch"},
-    {"ResourceClaim/status", "patch update"},
-    {"ResourceClaim/binding", "patch update"}, /* no subresource that exists: the right to change an allocation */
+    {"Pod/binding", "create"},
+    {"ResourceClaim/status", "update"},
+    {"ResourceClaim/binding", "update"}, /* no subresource that exists: the right to change an allocation */
     {"PodGroup", "create delete get"},
     {"ProvisioningRequest", "create delete"},
     {"PodTemplate", "create"}, /* ends with its anchor */

@@ -1,4 +1,5 @@
-/* Bind mode: queued writes allocations itself, binds pods where it is told to, and gives way when somebody else has one of the devices too. */
+/* Bind mode: queued writes allocations itself, binds pods where it is told to, and gives way when somebody else has one
+ * of the devices too. */
 #include "test/support/cmocka.h"
 
 #include <stdio.h>
@@ -315,8 +316,9 @@ static void test_core_bind__which_gangs_are_bound_by_us(void **state)
     struct stage stage;
     const char *scheduler;
 
-    stage_open_with(&stage, &(struct stage_options){
-                                .bind_classes = c->bind_classes, .binds_pods = true, .has_pod_groups = c->has_pod_groups});
+    stage_open_with(&stage, &(struct stage_options){.bind_classes = c->bind_classes,
+                                                    .binds_pods = true,
+                                                    .has_pod_groups = c->has_pod_groups});
     stage_must_submit(&stage, c->job);
     stage_run(&stage, 1000);
     assert_string_equal(stage_state(&stage, "train"), "Running");
@@ -392,9 +394,8 @@ static const struct refusal_case {
     {"bound, and the answer is lost", "{\"fail\": \"bind\", \"error\": \"timeout\"}", 1, NULL},
     {"not bound, and nobody knows", "{\"fail\": \"bind\", \"error\": \"timeout\", \"applied\": false}", 1, NULL},
     {"binding conflicts once", "{\"fail\": \"bind\", \"error\": \"conflict\"}", 1, NULL},
-    {"binding not allowed",
-     "{\"fail\": \"bind\", \"error\": \"denied\", \"words\": \"may not create pods/binding\"}", 2,
-     "start Pod train-1-1-w-0: may not create pods/binding"},
+    {"binding not allowed", "{\"fail\": \"bind\", \"error\": \"denied\", \"words\": \"may not create pods/binding\"}",
+     2, "start Pod train-1-1-w-0: may not create pods/binding"},
     {"refused for good", "{\"fail\": \"allocate\", \"error\": \"invalid\", \"words\": \"no such request\"}", 2,
      "no such request"},
 };

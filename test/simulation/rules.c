@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queued/cluster/cluster.h"
 #include "store/rows.h"
 #include "test/simulation/play.h"
 
@@ -213,9 +214,15 @@ static void rule_time_is_up(struct play *play)
 
 /* ---- objects ---- */
 
-static bool is_gated(const json_t *pod)
+/* By its gate, or because it waits for queued to bind it. */
+static bool is_held(const json_t *pod)
 {
-    return json_array_size(json_object_get(json_object_get(pod, "spec"), "schedulingGates")) > 0;
+    const json_t *spec = json_object_get(pod, "spec");
+    const char *scheduler = json_string_value(json_object_get(spec, "schedulerName"));
+
+    if (scheduler && strcmp(scheduler, SCHEDULER_NAME) == 0)
+        return !json_object_get(spec, "nodeName");
+    return json_array_size(json_object_get(spec, "schedulingGates")) > 0;
 }
 
 static bool is_of_live_attempt(const struct play *play, const json_t *object)
@@ -238,7 +245,7 @@ static void rule_nothing_outlives_its_attempt(struct play *play)
             continue;
         if (!play->had_late_calls)
             rule_broken(play, "nothing outlives its attempt", "%s is there", key);
-        if (is_kind(object, "Pod") && !is_gated(object))
+        if (is_kind(object, "Pod") && !is_held(object))
             rule_broken(play, "nothing outlives its attempt", "%s is there and has no gate", key);
         if (since && play_now_ms(play) - json_integer_value(since) > STRAY_MS)
             rule_broken(play, "nothing outlives its attempt", "%s is there for %d s", key, STRAY_MS / 1000);
@@ -257,7 +264,7 @@ static void rule_one_attempt_has_pods(struct play *play)
         const char *job = text_at(object, "metadata", "labels", LABEL_JOB);
         const char *attempt = text_at(object, "metadata", "labels", LABEL_ATTEMPT), *other;
 
-        if (!job[0] || !is_kind(object, "Pod") || (play->had_late_calls && is_gated(object)))
+        if (!job[0] || !is_kind(object, "Pod") || (play->had_late_calls && is_held(object)))
             continue;
         other = json_string_value(json_object_get(attempts, job));
         if (other && strcmp(other, attempt) != 0)
@@ -279,12 +286,12 @@ static void rule_gang_opens_whole(struct play *play)
 
         json_object_foreach (play->stage.relay.objects, key, object)
             if (is_kind(object, "Pod") && label_number(object, LABEL_JOB) == job->id)
-                *(is_gated(object) ? &n_shut : &n_open) += 1;
+                *(is_held(object) ? &n_shut : &n_open) += 1;
         if (n_open && !job->has_launched)
-            rule_broken(play, "a gang starts whole", "%s is %s and %zu of its pods have no gate", job->step->job.name,
+            rule_broken(play, "a gang starts whole", "%s is %s and %zu of its pods may start", job->step->job.name,
                         job->state, n_open);
         if (n_shut && strcmp(job->state, "Running") == 0 && !is_ending)
-            rule_broken(play, "a gang starts whole", "%s runs and %zu of its pods have gates", job->step->job.name,
+            rule_broken(play, "a gang starts whole", "%s runs and %zu of its pods are held", job->step->job.name,
                         n_shut);
         if (n_open == 0 || n_shut == 0 || play->stage.relay.stream_lag_ms)
             job->half_open_ms = 0;

@@ -406,10 +406,10 @@ static void port_allocate(struct cluster *port, const char *ns, const char *clai
 static void port_bind(struct cluster *port, const char *ns, const char *pod, const char *uid, const char *node,
                       cluster_done *done, void *ctx)
 {
-    call_make(of(port),
-              &(struct relay_call){
-                  .op = OP_BIND, .ns = TEXT(ns), .name = TEXT(pod), .uid = TEXT(uid), .node = TEXT(node)},
-              done, ctx);
+    call_make(
+        of(port),
+        &(struct relay_call){.op = OP_BIND, .ns = TEXT(ns), .name = TEXT(pod), .uid = TEXT(uid), .node = TEXT(node)},
+        done, ctx);
 }
 
 static void port_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,

@@ -543,7 +543,8 @@ static bool may_write(const struct kube *kube)
 /* Of what we write ourselves we need to know no more. What answers with a Status has no metadata. */
 static const char *accepted(const struct call *call)
 {
-    bool is_object = strcmp(call->method, "PATCH") == 0 || strcmp(call->method, "PUT") == 0 || call->verb == VERB_CREATE;
+    bool is_object =
+        strcmp(call->method, "PATCH") == 0 || strcmp(call->method, "PUT") == 0 || call->verb == VERB_CREATE;
 
     return is_object ? METADATA_ALONE : NULL;
 }
@@ -696,9 +697,9 @@ void kube_bind(struct cluster *port, const char *ns, const char *pod, const char
     call->uid = mem_strdup(uid);
     if (set_target(call, "Pod", ns, pod) < 0)
         return;
-    binding = json_pack("{s:s, s:s, s:{s:s, s:s*}, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Binding",
-                        "metadata", "name", pod, "uid", uid, "target", "apiVersion", "v1", "kind", "Node", "name",
-                        node);
+    binding =
+        json_pack("{s:s, s:s, s:{s:s, s:s*}, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Binding", "metadata",
+                  "name", pod, "uid", uid, "target", "apiVersion", "v1", "kind", "Node", "name", node);
     buf_addf(&path, "%s/binding", call->target);
     request(call, "POST", buf_take(&path), NULL, json_dumps(binding, JSON_COMPACT));
     json_decref(binding);

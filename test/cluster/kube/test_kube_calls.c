@@ -723,9 +723,9 @@ static void test_kube__a_binding_is_of_that_pod_to_that_node(void **state)
 {
     static const struct reply replies[2] = {{201, STATUS(201, "", ""), 0, false}};
     struct world *world = *state;
-    json_t *wanted = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Binding",
-                               "metadata", "name", "p", "uid", "u-1", "target", "apiVersion", "v1", "kind", "Node",
-                               "name", "n1");
+    json_t *wanted =
+        json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s}}", "apiVersion", "v1", "kind", "Binding", "metadata",
+                  "name", "p", "uid", "u-1", "target", "apiVersion", "v1", "kind", "Node", "name", "n1");
 
     world->replies = replies;
     start(world);

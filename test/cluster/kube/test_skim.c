@@ -11,13 +11,15 @@
 #include "allocator/base/str.h"
 #include "test/support/cmocka.h"
 
-#define FIELDS "\"managedFields\":[{\"manager\":\"a\",\"fieldsV1\":{\"f:spec\":{\"k:{\\\"a\\\":\\\"]}\\\"}\":{\".\":{}}}}},{}]"
+#define FIELDS                                                                                                         \
+    "\"managedFields\":[{\"manager\":\"a\",\"fieldsV1\":{\"f:spec\":{\"k:{\\\"a\\\":\\\"]}\\\"}\":{\".\":{}}}}},{}]"
 
 static const struct skim_case {
     const char *name, *text, *want;
     size_t depth;
 } skim_cases[] = {
-    {"last", "{\"metadata\":{\"name\":\"a\"," FIELDS "},\"spec\":{}}", "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}", 2},
+    {"last", "{\"metadata\":{\"name\":\"a\"," FIELDS "},\"spec\":{}}", "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}",
+     2},
     {"first", "{\"metadata\":{" FIELDS ",\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"a\"}}", 2},
     {"in the middle", "{\"metadata\":{\"a\":1," FIELDS ",\"b\":2}}", "{\"metadata\":{\"a\":1,\"b\":2}}", 2},
     {"alone", "{\"metadata\":{" FIELDS "}}", "{\"metadata\":{}}", 2},
@@ -29,7 +31,8 @@ static const struct skim_case {
      "{\"metadata\":{\"a\":\"\\\"managedFields\\\":[1]\",\"b\":\"\\\\\"}}", 2},
     {"none", "{\"metadata\":{\"name\":\"a\"}}", "{\"metadata\":{\"name\":\"a\"}}", 2},
     {"no array", "{\"metadata\":{\"managedFields\":{}}}", "{\"metadata\":{\"managedFields\":{}}}", 2},
-    {"cut off", "{\"metadata\":{\"a\":1,\"managedFields\":[{\"b\":[", "{\"metadata\":{\"a\":1,\"managedFields\":[{\"b\":[", 2},
+    {"cut off", "{\"metadata\":{\"a\":1,\"managedFields\":[{\"b\":[",
+     "{\"metadata\":{\"a\":1,\"managedFields\":[{\"b\":[", 2},
     {"too many ends", "}}]\"managedFields\":[]", "}}]\"managedFields\":[]", 2},
     {"nothing", "", "", 2},
 };

@@ -11,18 +11,20 @@ import (
 
 func crashCases(o *options) []testCase {
 	return []testCase{
-		{name: "crash/before-every-effect", profile: "usual", limit: 5 * time.Minute, run: crashEffects},
+		{name: "crash/before-every-effect", profile: "usual", limit: 5 * time.Minute, run: func(t *T) { crashEffects(t) }},
+		{name: "crash/before-every-effect-of-binding", profile: "usual", limit: 5 * time.Minute,
+			run: func(t *T) { crashEffects(t, "--bind-classes", "gpu", "--bind-pods", "true") }},
 		{name: "crash/100-times", profile: "usual", limit: 8 * time.Minute, run: func(t *T) { crashSeeded(t, o.seed) }},
 	}
 }
 
 // crashEffects kills before the N-th effect for N = 1, 2, ... until the last one is passed.
-func crashEffects(t *T) {
+func crashEffects(t *T, flags ...string) {
 	t.plainWorld(4, 8)
 	t.agent.setDuration(300 * time.Millisecond)
 	ns := t.namespace()
 	for n := 1; n < 200; n++ {
-		q := t.prepared("--crash-at", fmt.Sprint(n))
+		q := t.prepared(append([]string{"--crash-at", fmt.Sprint(n)}, flags...)...)
 		h := t.handIn(q, gangOptions{name: fmt.Sprintf("kill-%d", n), ns: ns, members: 3})
 		if !t.diesOrEnds(q, h.id) {
 			t.logf("%d effects", n-1)

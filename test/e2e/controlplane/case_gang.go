@@ -68,7 +68,7 @@ func runGangCase(t *T, file string, isBound bool) {
 		for _, class := range t.all("resource.k8s.io", "v1", "deviceclasses") {
 			classes = append(classes, class.GetName())
 		}
-		flags = []string{"--bind-classes", strings.Join(classes, ",")}
+		flags = []string{"--bind-classes", strings.Join(classes, ","), "--bind-pods", fmt.Sprint(filepath.Base(file)[2]%2 == 0)}
 	}
 	q := t.queued(flags...)
 	jobs, err := q.submit("queue=main&oneJob=true&namespace=lab", c.Submit)

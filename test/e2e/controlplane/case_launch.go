@@ -29,7 +29,8 @@ func launchCases(*options) []testCase {
 		{name: "launch/v1beta1-and-v1beta2-manifests", profile: "usual", run: launchOldManifests},
 		{name: "launch/devices-that-are-not-prepared", profile: "usual", run: launchPreparing},
 		{name: "launch/no-pod-groups-where-there-are-none", profile: "usual", run: launchNoGroups},
-		{name: "bind/allocated-by-queued", profile: "usual", run: bindPlain},
+		{name: "bind/allocated-by-queued", profile: "usual", run: func(t *T) { bindPlain(t, 0) }},
+		{name: "bind/bound-by-queued", profile: "usual", run: func(t *T) { bindPlain(t, 4, "--bind-pods", "true") }},
 		{name: "bind/a-rival-with-the-same-device", profile: "usual", run: bindRival},
 	}
 }
@@ -352,12 +353,14 @@ func (t *T) writesOf(since time.Time) map[string]int {
 	return n
 }
 
-func bindPlain(t *T) {
+// bindPlain: queued writes the allocations, and kube-scheduler or queued itself the bindings.
+func bindPlain(t *T, bindings int, flags ...string) {
 	t.plainWorld(4, 8)
-	ns, q, began := t.namespace(), t.queued("--bind-classes", "gpu"), time.Now()
+	ns, q, began := t.namespace(), t.queued(append(flags, "--bind-classes", "gpu")...), time.Now()
 	j := q.runs(t, q.gang(t, gangOptions{name: "bound", ns: ns, members: 4, devices: 4}).ID, 20*time.Second)
-	if n := t.writesOf(began)["update resourceclaims/status"]; n != 4 {
-		t.errorf("queued wrote %d allocations, not 4", n)
+	writes := t.writesOf(began)
+	if writes["update resourceclaims/status"] != 4 || writes["create pods/binding"] != bindings {
+		t.errorf("queued wrote %v, not 4 allocations and %d bindings", writes, bindings)
 	}
 	t.agent.setDuration(50 * time.Millisecond)
 	q.ends(t, j.ID, "Succeeded", 20*time.Second)

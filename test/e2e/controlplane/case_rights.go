@@ -174,6 +174,9 @@ func withoutRight(t *T, r right) {
 	if strings.HasPrefix(r.resource, "resourceclaims") && (r.verb == "update" || strings.Contains(r.resource, "/")) {
 		q.args = append(q.args, "--bind-classes", "gpu")
 	}
+	if r.resource == "pods/binding" {
+		q.args = append(q.args, "--bind-classes", "gpu", "--bind-pods", "true")
+	}
 	if r.resource == "leases" {
 		q.args = []string{"--kubeconfig", filepath.Join(q.dir, "kubeconfig"), "--lease", t.account.ns + "/queued"}
 		_ = t.k.CoordinationV1().Leases(t.account.ns).Delete(t.ctx, "queued", meta.DeleteOptions{})

@@ -52,7 +52,8 @@ func throughput(t *T, limits string) {
 	if hasNativeGangs {
 		flows = append(flows, &flow{name: "PodGroups, existing claims", run: flowNative})
 	}
-	flows = append(flows, &flow{name: "queued, binds itself", run: func(t *T, f *flow, n int) { flowQueued(t, f, n, "--bind-classes", "gpu") }},
+	flows = append(flows, &flow{name: "queued, binds pods", run: func(t *T, f *flow, n int) { flowQueued(t, f, n, "--bind-classes", "gpu", "--bind-pods", "true") }},
+		&flow{name: "queued, allocates itself", run: func(t *T, f *flow, n int) { flowQueued(t, f, n, "--bind-classes", "gpu") }},
 		&flow{name: "queued", run: func(t *T, f *flow, n int) { flowQueued(t, f, n) }})
 	for i, f := range flows {
 		f.ns = fmt.Sprintf("flow-%s-%d", limits, i)
@@ -62,7 +63,7 @@ func throughput(t *T, limits string) {
 	}
 	report(t, flows, gangs)
 	byTemplate, existing := flows[0].rate(), flows[1].rate()
-	for _, f := range flows[len(flows)-2:] {
+	for _, f := range flows[len(flows)-3:] {
 		t.logf("%s : templates %.2f, : existing claims %.2f", f.name, f.rate()/byTemplate, f.rate()/existing)
 	}
 	t.logf("aims, in full size on a quiet machine: default limits 3 x templates, raised limits 0.9 x existing claims")

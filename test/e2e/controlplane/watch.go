@@ -115,7 +115,8 @@ func (c *checker) pod(name string, pod *core.Pod) {
 		}
 	}
 	a.seen[pod.Name] = true
-	isFree := len(pod.Spec.SchedulingGates) == 0 && pod.DeletionTimestamp == nil
+	isHeld := len(pod.Spec.SchedulingGates) > 0 || (pod.Spec.SchedulerName == "queued" && pod.Spec.NodeName == "")
+	isFree := !isHeld && pod.DeletionTimestamp == nil
 	judge := func() {
 		if isFree && len(a.seen) < a.members {
 			c.fault("%s: pod %s may start (%s) while only %d of %d members exist", name, pod.Name, pod.Status.Phase, len(a.seen), a.members)
