@@ -34,34 +34,29 @@ static int release_of(const json_t *described)
 
 static int features_of(const struct core *core, struct features *out, struct error *err)
 {
-    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
-    const char *detected = json_string_value(json_object_get(described, "features"));
+    const char *detected = json_string_value(json_object_get(core->described, "features"));
     const char *changes = core->options.features;
     int result = 0;
 
-    *out = features_default(core->options.release ? core->options.release : release_of(described));
+    *out = features_default(core->options.release ? core->options.release : release_of(core->described));
     if (!core->options.release && detected && features_change(out, detected, err) < 0)
         result = error_wrap(err, "features of the cluster");
     if (result == 0 && changes && features_change(out, changes, err) < 0)
         result = error_wrap(err, "features");
-    json_decref(described);
     return result;
 }
 
-static void read_provisioning(struct core *core)
+static void ask_what_it_is(struct core *core)
 {
-    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
-
-    free(core->provisioning);
-    core->provisioning = mem_strdup(json_string_value(json_object_get(described, "provisioning")));
-    json_decref(described);
+    json_decref(core->described);
+    core->described = core->options.cluster->ops->describe(core->options.cluster);
 }
 
 static const char *on_provisioning(void *ctx)
 {
     const struct core *core = ctx;
 
-    return core->provisioning;
+    return json_string_value(json_object_get(core->described, "provisioning"));
 }
 
 /* ---- the cluster's stream ---- */
@@ -213,7 +208,7 @@ static void on_began(void *ctx)
     struct features features;
     struct error err = {0};
 
-    read_provisioning(core);
+    ask_what_it_is(core);
     if (features_of(core, &features, &err) < 0) /* the administrator's changes were checked at the start */
         log_warn("cluster.features", LOG_STR("why", err.text));
     if (memcmp(&features, &core->features, sizeof(features)) == 0)
@@ -403,7 +398,6 @@ static void set_up(struct core *core)
         core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
     if (core->options.provisioning_class && !core->options.provisioning_class[0])
         core->options.provisioning_class = NULL;
-    read_provisioning(core);
     read_bind_classes(core);
     core->outbox = outbox_new(&outbox);
     core->world = world_new(&core->features);
@@ -441,8 +435,10 @@ int core_new(const struct core_options *options, struct core **out, struct error
     struct cluster_listener listener = callbacks;
 
     core->options = *options;
+    ask_what_it_is(core);
     if (features_of(core, &core->features, err) < 0 || find_server_id(core, err) < 0 ||
         read_parameters(core, err) < 0) {
+        json_decref(core->described);
         free(core);
         return -1;
     }
@@ -478,7 +474,7 @@ void core_free(struct core *core)
     world_free(core->world);
     free((void *)(uintptr_t)core->bind.names);
     free(core->bind_text);
-    free(core->provisioning);
+    json_decref(core->described);
     json_decref(core->provisioning_parameters);
     json_decref(core->ours);
     json_decref(core->foreign);

@@ -21,6 +21,9 @@ struct store;
 
 /* ---- wiring (main, tests) ---- */
 
+/* Where the cluster has them and lets us make them; nowhere; everywhere, and a gang that cannot have one waits. */
+enum pod_groups { POD_GROUPS_AUTO, POD_GROUPS_NEVER, POD_GROUPS_ALWAYS };
+
 struct core_options {
     struct store *store;            /* borrowed, open and migrated */
     struct cluster *cluster;        /* borrowed, not started yet */
@@ -31,15 +34,15 @@ struct core_options {
     const char *bind_classes;       /* "NAME,NAME": device classes whose claims queued allocates itself; NULL: none */
     const char *provisioning_class; /* ask an autoscaler for nodes, by ProvisioningRequests of it; NULL, "": never */
     const char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE" of those; NULL: none */
-    bool has_no_pod_groups;              /* gangs get no PodGroup even where the cluster has them */
+    enum pod_groups pod_groups;          /* does each gang get one? */
     /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg)
      * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
     void *run_ctx;
-    int64_t launch_timeout_ms;   /* from ungated to all running; default 300,000 */
+    int64_t launch_timeout_ms;    /* from ungated to all running; default 300,000 */
     int64_t lost_node_timeout_ms; /* from then on a pod that is being deleted on a node that does not answer is given
                                    * up; 0: never */
-    int64_t reconcile_period_ms; /* default 30,000 */
+    int64_t reconcile_period_ms;  /* default 30,000 */
     int crash_at;             /* end the process with SIGKILL before the n-th effect (1..); 0: never; tests and demos.
                                * Effects are commits and calls to the cluster. */
     void (*crash)(void *ctx); /* instead of SIGKILL: afterwards the core does nothing any more and can only be freed */

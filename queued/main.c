@@ -264,7 +264,7 @@ static int open_core(struct process *process, struct error *err)
         .bind_classes = config->bind_classes,
         .provisioning_class = config->provisioning_class,
         .provisioning_parameters = config->provisioning_parameters,
-        .has_no_pod_groups = config->pod_groups == 0,
+        .pod_groups = (enum pod_groups)config->pod_groups,
         .launch_timeout_ms = config->launch_timeout_ms,
         .lost_node_timeout_ms = config->lost_node_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,

@@ -34,8 +34,9 @@ struct kube {
     struct error lost;            /* what the listener was told last; code ERR_NONE while the stream runs */
     struct reflector_counts past; /* of streams that are no more */
 
-    struct call *calls;    /* on their way */
-    bool may_not_nominate; /* the server said so since this stream began: see nominate() */
+    struct call *calls;              /* on their way */
+    bool may_not_nominate;           /* the server said so since this stream began: see nominate() */
+    struct error pod_groups_refused; /* the same of creating PodGroups, with its words; code ERR_NONE: it has not */
 };
 
 static inline struct kube *kube_of(struct cluster *port)
@@ -59,6 +60,8 @@ void kube_allocate(struct cluster *port, const char *ns, const char *claim, cons
 void kube_reserve(struct cluster *port, const char *ns, const char *claim, const char *uid, const json_t *consumers,
                   cluster_done *done, void *ctx);
 void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx);
+/* We have no right to create PodGroups; told once. */
+void kube_pod_groups_refused(struct kube *kube, const struct error *err);
 /* Nobody waits for them any more. */
 void kube_calls_free(struct kube *kube);
 
