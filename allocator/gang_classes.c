@@ -33,6 +33,8 @@ struct node_class {
     struct gs_memo *memo;
     struct known_mix *known;
     uint32_t *most; /* per kind: how many a node takes when it takes no other; UINT32_MAX: not asked yet */
+    size_t n_free;  /* for order_classes(): free devices that are asked for, and what is left of them */
+    gs_amount amounts;
 };
 
 struct assigned { /* what one node takes */
@@ -293,6 +295,80 @@ static void spread(struct by_classes *s, uint32_t left)
             }
 }
 
+static size_t n_free(const struct gs_node *node, size_t n_asks)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_asks; i++)
+        n += node->lists[i].n;
+    return n;
+}
+
+/* What is left of their capacities and counters. The units are mixed, which is good enough to tell more from less; of
+ * billionths sixteen bits are dropped, so that no sum of them has too many. */
+static gs_amount amounts_left(const struct gs_node *node, size_t n_asks)
+{
+    gs_amount sum = 0;
+
+    for (size_t i = 0; i < n_asks; i++)
+        for (size_t k = 0; k < node->lists[i].n; k++) {
+            const struct gs_device *device = node->lists[i].items[k].device;
+
+            for (size_t c = 0; device->multi && c < device->n_left; c++)
+                sum += device->left[c] >> 16;
+        }
+    for (size_t i = 0; i < node->n_cells; i++)
+        for (size_t c = 0; c < node->cells[i].n_counters; c++)
+            sum += node->cells[i].counters[c] >> 16;
+    return sum;
+}
+
+static uint32_t first_rank(const struct node_class *class)
+{
+    return class->nodes[0].node ? class->nodes[0].node->rank : class->nodes[0].spot->rank;
+}
+
+/* The fullest first: with the fewest free devices that are asked for, then the least left of them, then of all else. */
+static int by_room(const struct by_classes *s, const struct node_class *a, const struct node_class *b)
+{
+    if (a->n_free != b->n_free)
+        return a->n_free < b->n_free ? -1 : 1;
+    if (a->amounts != b->amounts)
+        return a->amounts < b->amounts ? -1 : 1;
+    for (size_t r = 0; r < s->problem->n_resources; r++)
+        if (a->example->left[r] != b->example->left[r])
+            return a->example->left[r] < b->example->left[r] ? -1 : 1;
+    return 0;
+}
+
+static int cmp_packed(const void *a, const void *b, void *ctx)
+{
+    int order = by_room(ctx, a, b);
+
+    return order ? order : first_rank(a) < first_rank(b) ? -1 : first_rank(a) > first_rank(b);
+}
+
+static int cmp_spread(const void *a, const void *b, void *ctx)
+{
+    int order = by_room(ctx, b, a);
+
+    return order ? order : first_rank(a) < first_rank(b) ? -1 : first_rank(a) > first_rank(b);
+}
+
+/* Of nodes that take as many, pack has the fullest and spread the emptiest; else their names decide. */
+static void order_classes(struct by_classes *s)
+{
+    enum gang_score score = s->gang->spec->score;
+
+    if (score != GANG_SCORE_PACK && score != GANG_SCORE_SPREAD)
+        return;
+    for (size_t c = 0; c < s->n_classes; c++) {
+        s->classes[c].n_free = n_free(s->classes[c].example, s->problem->n_asks);
+        s->classes[c].amounts = amounts_left(s->classes[c].example, s->problem->n_asks);
+    }
+    qsort_r(s->classes, s->n_classes, sizeof(*s->classes), score == GANG_SCORE_PACK ? cmp_packed : cmp_spread, s);
+}
+
 static enum gs_outcome solve_one(struct by_classes *s)
 {
     uint32_t wanted = s->gang->kinds[0].n_members;
@@ -302,6 +378,7 @@ static enum gs_outcome solve_one(struct by_classes *s)
         total += (uint64_t)class_most(s, &s->classes[c], 0) * s->classes[c].n_nodes;
     if (total < wanted)
         return s->is_undecided ? GS_BUDGET : GS_NONE;
+    order_classes(s);
     if (s->gang->spec->score == GANG_SCORE_SPREAD || s->gang->spreads)
         spread(s, wanted);
     else

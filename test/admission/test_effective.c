@@ -63,7 +63,7 @@ static void test_effective__tree(void **state)
 /* ---- what comes of it ---- */
 
 /* Nodes with two, three and six free devices, while the cluster's jobs usually ask for two: on the second a device is
- * left over that no pair can use, so that taking it costs nothing. */
+ * left over that no pair can use, so that taking it costs nothing. Names say nothing. */
 #define NODE(n)                                                                                                        \
     "---\n{apiVersion: v1, kind: Node, metadata: {name: " n                                                            \
     "}, status: {allocatable: {cpu: '64', memory: 64Gi, pods: '99'}, conditions: [{type: Ready, status: 'True'}]}}\n"
@@ -72,9 +72,9 @@ static void test_effective__tree(void **state)
     "nodeName: " n ", pool: {name: " n ", generation: 1, resourceSliceCount: 1}, devices: [" devices "]}}\n"
 static const char cluster[] =
     "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}\n"
-    "---\n{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n" NODE("a-two")
-        SLICE("a-two", "{name: a}, {name: b}") NODE("b-three") SLICE("b-three", "{name: a}, {name: b}, {name: c}")
-            NODE("c-six") SLICE("c-six", "{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}");
+    "---\n{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n" NODE("two")
+        SLICE("two", "{name: a}, {name: b}") NODE("three") SLICE("three", "{name: a}, {name: b}, {name: c}") NODE("six")
+            SLICE("six", "{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}");
 
 static const struct place_case {
     const char *name;
@@ -82,17 +82,21 @@ static const struct place_case {
     int members;      /* of one device each */
     const char *want; /* the members' nodes */
 } place_cases[] = {
-    /* a single device: the fullest node, or where no pair loses anything by it */
-    {"packed by its queue", PACK, NOTHING, 1, "a-two"},
-    {"by default", NOTHING, NOTHING, 1, "b-three"},
-    {"by fragmentation, as its queue says", FRAG, NOTHING, 1, "b-three"},
-    {"packed by the job itself", FRAG, PACK, 1, "a-two"},
-    {"by fragmentation, as the job itself says", PACK, FRAG, 1, "b-three"},
-    /* a gang: as few nodes as can be, or one member a node in turn */
-    {"a gang packed by its queue", PACK, NOTHING, 3, "b-three b-three b-three"},
-    {"a gang spread by its queue", SPREAD, NOTHING, 3, "a-two b-three c-six"},
-    {"a gang packed by the job itself", SPREAD, PACK, 3, "b-three b-three b-three"},
-    {"a gang spread by the job itself", PACK, SPREAD, 3, "a-two b-three c-six"},
+    /* a single device: of the fullest node, of the emptiest, or where no pair loses anything by it */
+    {"packed by its queue", PACK, NOTHING, 1, "two"},
+    {"spread by its queue", SPREAD, NOTHING, 1, "six"},
+    {"by default", NOTHING, NOTHING, 1, "three"},
+    {"by fragmentation, as its queue says", FRAG, NOTHING, 1, "three"},
+    {"packed by the job itself", SPREAD, PACK, 1, "two"},
+    {"spread by the job itself", PACK, SPREAD, 1, "six"},
+    {"by fragmentation, as the job itself says", PACK, FRAG, 1, "three"},
+    /* a gang: as few nodes as can be, of those the fullest; or one member a node in turn, from the emptiest */
+    {"a gang packed by its queue", PACK, NOTHING, 3, "three three three"},
+    {"a gang that fits on one node only", PACK, NOTHING, 5, "six six six six six"},
+    {"a gang spread by its queue", SPREAD, NOTHING, 3, "six three two"},
+    {"a gang with more members than nodes", SPREAD, NOTHING, 4, "six six three two"},
+    {"a gang packed by the job itself", SPREAD, PACK, 3, "three three three"},
+    {"a gang spread by the job itself", PACK, SPREAD, 2, "six three"},
 };
 
 static json_t *documents_of(const char *yaml)
@@ -220,11 +224,8 @@ static const struct again_case {
     enum job_placement says[6];
     const char *want;
 } again_cases[] = {
-    {"a single device", 1, {NOTHING, PACK, FRAG, PACK, PACK, NOTHING}, "b-three a-two b-three a-two a-two b-three "},
-    {"a gang",
-     2,
-     {PACK, SPREAD, PACK, SPREAD, SPREAD, PACK},
-     "a-two a-two a-two b-three a-two a-two a-two b-three a-two b-three a-two a-two "},
+    {"a single device", 1, {NOTHING, PACK, FRAG, SPREAD, PACK, NOTHING}, "three two three six two three "},
+    {"a gang", 2, {PACK, SPREAD, PACK, SPREAD, SPREAD, PACK}, "two two six three two two six three six three two two "},
 };
 
 static void test_effective__again(void **state)
