@@ -280,3 +280,27 @@ void gang_turns(struct gang *gang, bool is_exact, struct placement *placement)
     free(t.commons);
     free(t.seen);
 }
+
+/* How many go before the member when everybody goes alone. */
+static size_t count_before(const size_t *turns, size_t n, size_t member)
+{
+    size_t before = 0;
+
+    for (size_t m = 0; m < n; m++)
+        before += turns[m] < turns[member] || (turns[m] == turns[member] && m < member);
+    return before;
+}
+
+void gang_set_turns(struct gang *gang, const size_t *turns, struct placement *placement)
+{
+    struct turns t = {.gang = gang, .placement = placement};
+    struct placed_member *members = arena_array(gang->arena, struct placed_member, placement->n_members);
+    bool is_alone = has_shares(&t);
+
+    for (size_t m = 0; m < placement->n_members; m++) {
+        members[m] = placement->members[m];
+        members[m].turn = is_alone ? count_before(turns, placement->n_members, m) : turns[m];
+    }
+    placement->members = members;
+    placement->needs_turns = true;
+}
