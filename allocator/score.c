@@ -14,8 +14,7 @@
  *
  * The score only ever chooses. What it knows of a node is exact for the members it takes on (plain requests, devices of
  * the node that share nothing), so that whatever it places is valid; whom it cannot place, the search of gang_plan.c
- * decides about. Only a job of one member with one request is settled here when it fits nowhere, because for that all
- * there is to try has been tried.
+ * decides about - unless it is plain that all there is to try has been tried.
  *
  * It must be quick, because every waiting job asks it of every node. So what is known of a node (its facts: room on
  * each device, which selections of the workload match it, how many devices serve each typical shape) is kept per node
@@ -97,6 +96,7 @@ struct scoring {
     } * spots; /* where members go */
     size_t n_spots;
     bool has_odd_nodes; /* that would admit a member and cannot be scored */
+    bool has_shared;    /* of several devices for a request, some were left with room for another member */
 };
 
 static const struct node *node_at(const struct scoring *s, uint32_t rank)
@@ -212,9 +212,15 @@ static void try_devices(struct scoring *s, struct question *q, struct part *part
                         uint32_t devices, struct option *best)
 {
     copy_facts(s, s->trial, s->base);
-    for (uint32_t d = 0; devices >> d; d++)
-        if (devices >> d & 1)
-            score_take(s->w, s->trial, d, need_on(s, q, part, &s->trial->devices[d]));
+    for (uint32_t d = 0; devices >> d; d++) {
+        int64_t need;
+
+        if (!(devices >> d & 1))
+            continue;
+        need = need_on(s, q, part, &s->trial->devices[d]);
+        score_take(s->w, s->trial, d, need);
+        s->has_shared = s->has_shared || (part->count > 1 && s->trial->devices[d].left >= need);
+    }
     weigh_trial(s, before, devices, best);
 }
 
@@ -675,16 +681,21 @@ static void order_questions(const struct scoring *s, uint32_t *order)
     }
 }
 
+/* Whether the members of a kind that had all nodes to itself were dealt out until no node took another one: how many a
+ * node takes does not depend on the choice of devices when each request is for one, or uses up those it gets. */
+static bool is_proof(const struct scoring *s, const struct question *q)
+{
+    return q->n_parts <= 1 && !s->has_shared && !s->has_odd_nodes;
+}
+
 static enum gang_scored choose(struct scoring *s, struct gs_solution *out)
 {
-    const struct question *first = &s->questions[0];
-    bool is_one = s->gang->n_kinds == 1 && first->kind->n_members == 1 && first->n_parts <= 1;
     uint32_t order[GANG_MAX_KINDS];
 
     order_questions(s, order);
     for (size_t k = 0; k < s->gang->n_kinds; k++)
         if (!place_members(s, &s->questions[order[k]]))
-            return is_one && !s->has_odd_nodes ? GANG_SCORED_NONE : GANG_NOT_SCORED;
+            return k == 0 && is_proof(s, &s->questions[order[0]]) ? GANG_SCORED_NONE : GANG_NOT_SCORED;
     return make_solution(s, out) ? GANG_SCORED : GANG_NOT_SCORED;
 }
 
