@@ -532,6 +532,26 @@ static void test_gang__holds_while_claims_are_in_flight(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Members that start together may bring the claim that they share, each of them. */
+static void test_gang__counts_a_shared_claim_for_whoever_brings_it(void **state)
+{
+    static const uint64_t seeds[] = {1767, 2512};
+    size_t wrong = 0, n_waiting = 0, n_together = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
+        for (int alike = 0; alike < 2; alike++) {
+            struct rng rng = {.state = seeds[i] * UINT64_C(0x9e3779b97f4a7c15)};
+            struct world w;
+
+            (void)shares_world(&rng);
+            w = world_random(&rng);
+            w.alike = alike;
+            wrong += play_in_turns(seeds[i], &w, &n_waiting, &n_together);
+        }
+    assert_int_equal(wrong, 0);
+}
+
 static size_t steer_alike(uint64_t seed, const struct world *w, struct tally *tally)
 {
     enum world_answer want = world_fits(w);
@@ -612,6 +632,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gang__agrees_with_plain_search),
                                        cmocka_unit_test(test_gang__holds_while_claims_are_in_flight),
+                                       cmocka_unit_test(test_gang__counts_a_shared_claim_for_whoever_brings_it),
                                        cmocka_unit_test(test_gang__holds_where_devices_look_alike),
                                        cmocka_unit_test(test_gang__holds_what_once_only_binding_could)};
 
