@@ -487,6 +487,13 @@ void core_free(struct core *core)
     free(core);
 }
 
+void core_not_leading(struct core *core, const struct error *why)
+{
+    core->not_leading = why ? *why : (struct error){0};
+    core->wants_plan = true;
+    core->is_changed = true;
+}
+
 /* ---- watches ---- */
 
 struct core_watch *core_watch_new(struct core *core, void (*changed)(void *ctx), void *ctx)

@@ -57,6 +57,9 @@ void core_free(struct core *core);
 /* End the turn that commands began: commit, act, answer. main calls it once per turn of the loop, tests when they like.
  */
 void core_end_turn(struct core *core);
+/* This process does not lead at the moment, and why (copied); NULL: it does again. Meanwhile the cluster refuses its
+ * writes (connect.h), so nothing is planned, and status says so; what is recorded and what is read goes on. */
+void core_not_leading(struct core *core, const struct error *why);
 /* Nothing in flight: no planning round, no effect, no reply. For virtual time. */
 bool core_is_idle(const struct core *core);
 

@@ -63,6 +63,7 @@ struct core {
     bool has_new_claims; /* claims of others changed since the last decision */
     bool is_synced;
     struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */
+    struct error not_leading;  /* why we do not lead at the moment; code ERR_NONE while we do */
     struct error degraded;     /* why nothing can be recorded; code ERR_NONE while all is well */
 
     struct workload *workload;   /* of the last round */

@@ -158,7 +158,8 @@ void planner_start(struct core *core)
 {
     if (lifecycle_take_wants_plan(core->lifecycle) || world_version(core->world) != core->planned_version)
         core->wants_plan = true;
-    if ((!core->wants_plan && !core->wants_rest) || core->round || !core->is_synced || core->degraded.code)
+    if ((!core->wants_plan && !core->wants_rest) || core->round || !core->is_synced || core->degraded.code ||
+        core->not_leading.code)
         return;
     core->n_rounds++;
     if (core->wants_plan)

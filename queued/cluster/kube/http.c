@@ -446,14 +446,22 @@ static enum err_code code_of(const struct http_call *call, CURLcode result)
     return call->is_begun ? ERR_REMOTE : ERR_UNAVAILABLE;
 }
 
+/* TLS itself did not come about: libcurl's words when the connection broke, and the part of OpenSSL that an unexpected
+ * end or nonsense is told by. A certificate is looked at by others. */
+static bool is_before_certificates(const char *words)
+{
+    return strstr(words, "SSL_connect: ") || strstr(words, "SSL routines");
+}
+
 /* An authority of the same name with another key (a cluster that was made anew) does not end as a failed verification
- * with libcurl, but as a failure of TLS. */
+ * with libcurl, but as a failure of TLS, "unspecified". But so is what was not verified at all. */
 static bool is_unverified(const struct http_call *call, CURLcode result, struct error *err)
 {
     long verified = 0;
 
     if (result != CURLE_SSL_CONNECT_ERROR ||
-        curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verified) != CURLE_OK || !verified)
+        curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verified) != CURLE_OK || !verified ||
+        (verified == X509_V_ERR_UNSPECIFIED && is_before_certificates(call->words)))
         return false;
     error_set(err, ERR_DENIED, "the server's certificate: %s", X509_verify_cert_error_string(verified));
     return true;
