@@ -509,12 +509,95 @@ static bool walk(struct by_classes *s, size_t class, size_t node, uint32_t *left
     return found;
 }
 
+/* All on one node: the first class that takes them. */
+static bool pack_together(struct by_classes *s, const uint32_t *all)
+{
+    for (size_t c = 0; c < s->n_classes; c++)
+        if (ask_class(s, &s->classes[c], all) == GS_FOUND) {
+            assign(s, &s->classes[c], 0, all);
+            return true;
+        }
+    return false;
+}
+
+/* One more member of any kind that is left, the hardest to place first. Returns whether the class takes one. */
+static bool take_one(struct by_classes *s, struct node_class *class, uint32_t *mix, uint32_t *left)
+{
+    for (size_t i = 0; i < s->problem->n_groups; i++) {
+        uint32_t k = s->order[i];
+
+        if (left[k] == 0)
+            continue;
+        mix[k]++;
+        if (ask_class(s, class, mix) == GS_FOUND) {
+            left[k]--;
+            return true;
+        }
+        mix[k]--;
+    }
+    return false;
+}
+
+/* A member for each node that takes one. Whoever takes none now takes none later, when fewer kinds are left. */
+static void spread_first(struct by_classes *s, uint32_t *left)
+{
+    uint32_t *mix = arena_array(s->arena, uint32_t, s->problem->n_groups);
+    size_t bytes = s->problem->n_groups * sizeof(*mix);
+
+    for (size_t c = 0; c < s->n_classes; c++)
+        for (size_t n = 0; n < s->classes[c].n_nodes && take_one(s, &s->classes[c], mix, left); n++) {
+            assign(s, &s->classes[c], n, mix);
+            memset(mix, 0, bytes);
+        }
+}
+
+/* One more for each node in turn, until all are placed. When some are left over nothing is assigned: others may fit. */
+static bool spread_kinds(struct by_classes *s, uint32_t *left)
+{
+    bool progress = true;
+
+    spread_first(s, left);
+    while (progress && !is_done(s, left)) {
+        progress = false;
+        for (size_t i = 0; i < s->n_assigned; i++)
+            progress |= take_one(s, s->assigned[i].class, (uint32_t *)(uintptr_t)s->assigned[i].mix, left);
+    }
+    if (!is_done(s, left))
+        s->n_assigned = 0;
+    return is_done(s, left);
+}
+
+static void count_members(const struct by_classes *s, uint32_t *left)
+{
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        left[k] = s->gang->kinds[k].n_members;
+}
+
+/* As the placement has it, if that is simple: together on the fullest node, or evenly from the emptiest on. A pack that
+ * needs several nodes begins with the emptiest, which take the most. */
+static bool place_simply(struct by_classes *s, uint32_t *left)
+{
+    enum gang_score score = s->gang->spec->score;
+    bool found = false;
+
+    order_classes(s);
+    if (score == GANG_SCORE_PACK)
+        found = pack_together(s, left);
+    else if (score == GANG_SCORE_SPREAD)
+        found = spread_kinds(s, left);
+    if (!found && score == GANG_SCORE_PACK)
+        qsort_r(s->classes, s->n_classes, sizeof(*s->classes), cmp_spread, s);
+    return found;
+}
+
 static enum gs_outcome solve_many(struct by_classes *s)
 {
     uint32_t *left = arena_array(s->arena, uint32_t, s->problem->n_groups);
 
-    for (size_t k = 0; k < s->problem->n_groups; k++)
-        left[k] = s->gang->kinds[k].n_members;
+    count_members(s, left);
+    if (place_simply(s, left))
+        return GS_FOUND;
+    count_members(s, left);
     if (walk(s, 0, 0, left))
         return GS_FOUND;
     return s->is_undecided ? GS_BUDGET : GS_NONE;
