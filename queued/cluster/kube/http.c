@@ -479,10 +479,20 @@ static void call_fail_with(struct http_call *call, CURLcode result)
     call_fail(call, call->err.code ? &call->err : &err);
 }
 
-/* Other credentials can be had: from the beginning with them. */
-static bool call_renew(struct http_call *call)
+static bool has_other_credentials(const struct http_call *call, CURLcode result)
 {
-    if (call->status != 401 || call->is_renewed || !access_token_refused(call->http->access, call->round))
+    struct error err = {0};
+
+    if (result)
+        return (is_unverified(call, result, &err) || code_of(call, result) == ERR_DENIED) &&
+               access_tls_refused(call->http->access, call->round);
+    return call->status == 401 && access_token_refused(call->http->access, call->round);
+}
+
+/* Refused, or not connected at all for a certificate: from the beginning, with others if they can be had. */
+static bool call_renew(struct http_call *call, CURLcode result)
+{
+    if (call->is_renewed || !has_other_credentials(call, result))
         return false;
     call_unload(call, CALL_QUEUED);
     call->is_renewed = true;
@@ -507,10 +517,8 @@ static void on_transfer_end(void *ctx, CURL *easy, CURLcode result)
     pool = TAKE(call->pool);
     if (call->is_cancelled)
         call_free(call);
-    else if (result)
-        call_fail_with(call, result);
-    else if (!call_renew(call))
-        call_answer(call);
+    else if (!call_renew(call, result))
+        (result ? call_fail_with(call, result) : call_answer(call));
     pool->n_calls--; /* only now: it has to outlive what `done` may cancel */
     pool_leave(pool);
 }
