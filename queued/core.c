@@ -16,6 +16,7 @@
 
 #define DEFAULT_LAUNCH_TIMEOUT_MS   300000
 #define DEFAULT_RECONCILE_PERIOD_MS 30000
+#define FULLER_PAUSE_MS             1000
 #define KEY_LIFE_MS                 (24 * 3600 * 1000) /* how long an idempotency key is remembered */
 
 static const char *text(const json_t *object, const char *a, const char *b)
@@ -168,6 +169,33 @@ static bool on_node_is_silent(void *ctx, const char *node, int64_t *out_since_ms
     return !is_there || since;
 }
 
+/* ---- quotas that became fuller ---- */
+
+/* Nobody may start because of it, but who waits for the namespace is told numbers. Not at once: a quota changes with
+ * every object that is created. */
+static void on_fuller(void *ctx)
+{
+    struct core *core = ctx;
+    json_t *fuller = world_take_fuller(core->world);
+    const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
+
+    core->is_fuller_due = false;
+    for (size_t i = 0; json_object_size(fuller) > 0 && i < jobs->n; i++) {
+        const struct job *job = jobs->items[i];
+
+        core->wants_plan |= job->state == JOB_PENDING && job->wait.is_known && job->wait.layer == LAYER_QUOTA &&
+                            json_object_get(fuller, job_ns(job));
+    }
+    json_decref(fuller);
+}
+
+static void note_quota(struct core *core)
+{
+    if (!core->is_fuller_due)
+        clock_timer_set(core->fuller_timer, core_now_ms(core) + FULLER_PAUSE_MS);
+    core->is_fuller_due = true;
+}
+
 /* ---- changes ---- */
 
 static void on_changed(void *ctx, enum cluster_change change, const json_t *object)
@@ -180,6 +208,8 @@ static void on_changed(void *ctx, enum cluster_change change, const json_t *obje
     core->has_new_claims |= !is_ours && is_of(object, "ResourceClaim");
     if (is_of(object, "Node"))
         note_node(core, object, is_gone);
+    if (is_of(object, "ResourceQuota"))
+        note_quota(core);
     json_object_del(core->foreign, key);
     if (is_gone && is_ours) {
         json_object_del(core->ours, key);
@@ -408,6 +438,7 @@ static void set_up(struct core *core)
     core->due_timer = clock_timer_new(core->options.clock, on_due, core);
     core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
     core->probe_timer = clock_timer_new(core->options.clock, core_probe, core);
+    core->fuller_timer = clock_timer_new(core->options.clock, on_fuller, core);
 }
 
 static int find_server_id(struct core *core, struct error *err)
@@ -483,6 +514,7 @@ void core_free(struct core *core)
     clock_timer_free(core->due_timer);
     clock_timer_free(core->reconcile_timer);
     clock_timer_free(core->probe_timer);
+    clock_timer_free(core->fuller_timer);
     store_rollback(core->options.store);
     free(core);
 }

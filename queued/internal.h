@@ -87,6 +87,8 @@ struct core {
 
     struct cluster_listener listener;
     struct clock_timer *due_timer, *reconcile_timer, *probe_timer;
+    struct clock_timer *fuller_timer; /* a quota changed: see on_fuller() */
+    bool is_fuller_due;
 };
 
 static inline int64_t core_now_ms(const struct core *core)
