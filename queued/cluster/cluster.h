@@ -84,7 +84,7 @@ struct cluster_ops {
      *   "version"          "1.37"; absent until a stream began
      *   "features"         changes to what that version has, as features_change() reads them, or absent
      *   "podGroup"         apiVersion in which PodGroup is served, or absent
-     *   "podGroupDenied"   we may not create any: its words; absent as long as it has not said so
+     *   "podGroupDenied"   true: we may not create any; absent as long as it has not said so
      *   "provisioning"     apiVersion in which ProvisioningRequest is served, or absent
      *   "server"           where it is, or absent
      *   "measured"         numbers about the connection, or absent

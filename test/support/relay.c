@@ -468,9 +468,9 @@ void relay_init(struct relay *relay, struct cluster *behind, struct clock *clock
     behind->ops->start(behind, mine);
 }
 
-void relay_say(struct relay *relay, const char *key, const char *value)
+void relay_say(struct relay *relay, const char *key, json_t *value)
 {
-    json_object_set_new(relay->said, key, json_string(value));
+    json_object_set_new(relay->said, key, value);
     relay->listener.began(relay->listener.ctx);
 }
 

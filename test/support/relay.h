@@ -48,8 +48,9 @@ struct relay {
 void relay_init(struct relay *relay, struct cluster *behind, struct clock *clock);
 /* The core hears that the stream is lost, and after `ms` everything anew. */
 void relay_cut(struct relay *relay, int64_t ms);
-/* The cluster describes itself otherwise from now on (see describe() of the port), and the core hears of it. */
-void relay_say(struct relay *relay, const char *key, const char *value);
+/* The cluster describes itself otherwise from now on (see describe() of the port), and the core hears of it. Takes the
+ * value. */
+void relay_say(struct relay *relay, const char *key, json_t *value);
 /* Whether the core has been told everything. */
 static inline bool relay_is_current(const struct relay *relay)
 {

@@ -165,7 +165,7 @@ static void on_found(void *ctx, const struct error *err, struct discovery *found
     discovery_free(kube->found);
     kube->found = found;
     kube->may_not_nominate = false;
-    kube->pod_groups_refused = (struct error){0};
+    kube->may_not_group = false;
     log_info("cluster.found", LOG_STR("version", discovery_git(found)), LOG_STR("features", discovery_features(found)));
     if (kube->listener->began)
         kube->listener->began(kube->listener->ctx);
@@ -194,9 +194,9 @@ static void on_timer(void *ctx)
 
 void kube_pod_groups_refused(struct kube *kube, const struct error *err)
 {
-    if (kube->pod_groups_refused.code)
+    if (kube->may_not_group)
         return;
-    kube->pod_groups_refused = *err;
+    kube->may_not_group = true;
     log_warn("cluster.pod-groups", LOG_STR("why", err->text));
     if (kube->listener->began)
         kube->listener->began(kube->listener->ctx);
@@ -265,8 +265,8 @@ static json_t *kube_describe(struct cluster *port)
 
     if (kube->found)
         add_found(kube->found, described);
-    if (kube->pod_groups_refused.code)
-        json_object_set_new(described, "podGroupDenied", json_string(kube->pod_groups_refused.text));
+    if (kube->may_not_group)
+        json_object_set_new(described, "podGroupDenied", json_true());
     add_measured(kube, described);
     return described;
 }

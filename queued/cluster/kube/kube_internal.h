@@ -34,9 +34,9 @@ struct kube {
     struct error lost;            /* what the listener was told last; code ERR_NONE while the stream runs */
     struct reflector_counts past; /* of streams that are no more */
 
-    struct call *calls;              /* on their way */
-    bool may_not_nominate;           /* the server said so since this stream began: see nominate() */
-    struct error pod_groups_refused; /* the same of creating PodGroups, with its words; code ERR_NONE: it has not */
+    struct call *calls;    /* on their way */
+    bool may_not_nominate; /* the server said so since this stream began: see nominate() */
+    bool may_not_group;    /* the same of creating PodGroups: see kube_pod_groups_refused() */
 };
 
 static inline struct kube *kube_of(struct cluster *port)
