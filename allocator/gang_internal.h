@@ -245,9 +245,9 @@ enum gs_outcome gang_by_classes(struct gang *gang, const struct gang_survey *sur
 
 /* ---- score.c ---- */
 
-/* A job of one pod by the fragmentation score: placed, proven to fit nowhere, or not a matter for the score. */
+/* Members by the fragmentation score: placed, proven to fit nowhere, or not a matter for the score. */
 enum gang_scored { GANG_NOT_SCORED, GANG_SCORED, GANG_SCORED_NONE };
-enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out);
+enum gang_scored gang_score_members(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out);
 
 /* ---- gang_plan.c ---- */
 

@@ -164,7 +164,7 @@ static bool accept(struct plan *plan, const struct gs_solution *solution)
 
 static enum gs_outcome find_one(struct plan *plan, struct gs_solution *out)
 {
-    switch (gang_score_one(plan->gang, &plan->choice, out)) {
+    switch (gang_score_members(plan->gang, &plan->choice, out)) {
     case GANG_SCORED:
         return GS_FOUND;
     case GANG_SCORED_NONE:

@@ -30,45 +30,32 @@
 
 #include "allocator/base/banned.h"
 
-#define MAX_PARTS   4    /* requests of a member */
 #define MAX_MEMBERS 4096 /* of a gang that is scored */
+#define MAX_CHUNK   8    /* members that are looked ahead on one node */
+#define MOST_ALIKE  1024 /* verdicts that are kept for nodes which look alike */
 
-/* ---- the question ---- */
-
-/* One request of a member. */
-struct part {
-    const struct claim_ask *ask;
-    uint32_t claim, request, number; /* number: of the ask in the shape */
-    uint32_t selection, count;       /* SCORE_MAX_SELECTIONS: one that no typical pod makes */
-    struct rounded {                 /* what the request takes of a capacity, by the capacity's hash */
-        uint64_t hash;
-        int64_t need; /* 0: nothing of such a device can be had; -1: not in whole thousandths */
-    } rounded[4];
-    size_t n_rounded; /* ever; the oldest is forgotten */
-};
-
-/* What members of one kind want of a node. */
-struct question {
-    const struct gang_kind *kind;
-    const struct gang_unit *unit;
-    struct part parts[MAX_PARTS];
-    size_t n_parts;
-    int64_t cpu, memory;
-    struct gang_notes *verdicts;
-};
-
-/* What was found about a node for a member. */
+/* What was found about a node for members of a kind. */
 struct verdict {
     struct digest state;
-    bool fits, is_simple;
-    float increase, left;        /* of fragments; what would be free on the node then, to tell equal ones apart */
-    uint32_t devices[MAX_PARTS]; /* bits of the facts' devices */
+    bool is_simple;         /* the score knows what to do with it */
+    uint8_t n_asked, n_fit; /* how many members were tried, one after the other; how many found room */
+    float left;             /* what would be free with one of them, to tell equal ones apart */
+    float least[MAX_CHUNK]; /* average increase per member, of so many members or fewer */
+};
+
+struct chain {           /* the next members on a node, looked ahead */
+    struct facts *ahead; /* with all of them */
+    struct step steps[MAX_CHUNK];
+    uint32_t n;
+    bool is_ended, is_simple;
 };
 
 struct site { /* a node that has got members */
     uint32_t rank;
     const struct node *node;
-    struct facts *facts;     /* with them */
+    struct facts *facts;             /* with them */
+    const struct question *question; /* that the chain is for */
+    struct chain chain;
     struct gs_node *visited; /* NULL: not yet */
 };
 
@@ -76,248 +63,36 @@ struct scoring {
     struct gang *gang;
     const struct gang_choice *choice;
     const struct gang_workload *w;
-    float *weights;          /* of the typical pods, with scarcity */
-    uint64_t weights_digest; /* never 0 */
-    const uint32_t *slots;   /* of the nodes, sorted by name */
-    struct digest *states;   /* of the nodes, in that order */
+    struct scratch scratch;
+    uint64_t weights_digest;            /* never 0 */
+    const uint32_t *slots;              /* of the nodes, sorted by name */
+    struct digest *states, *likenesses; /* of the nodes, in that order */
     size_t n_nodes;
     struct shape *shape; /* of the workload's selections */
     struct gang_notes *facts_notes, *supplies;
-    /* scratch: of the node in work; with the member in work; with devices on trial; with the best of these */
-    struct facts *facts, *base, *trial, *best;
+    struct facts *facts;        /* of the node in work */
+    struct chain chain;         /* of it */
     struct question *questions; /* per kind */
+    struct alike {
+        struct digest likeness;
+        const struct question *question;
+        struct verdict verdict;
+    } * alike; /* of nodes that look alike, the last that was judged */
     struct site *sites;
     size_t n_sites;
     uint32_t *site_of; /* by rank of the node: number + 1 */
     struct spot {
         size_t site;
         const struct question *question;
-        uint32_t devices[MAX_PARTS];
+        uint32_t devices[SCORE_MAX_PARTS];
     } * spots; /* where members go */
     size_t n_spots;
     bool has_odd_nodes; /* that would admit a member and cannot be scored */
-    bool has_shared;    /* of several devices for a request, some were left with room for another member */
 };
 
 static const struct node *node_at(const struct scoring *s, uint32_t rank)
 {
     return snapshot_node(s->gang->snapshot, s->slots[rank]);
-}
-
-static void copy_facts(const struct scoring *s, struct facts *to, const struct facts *from)
-{
-    memcpy(to, from, score_facts_size(s->w));
-}
-
-/* ---- one request on one node ---- */
-
-/* What the request takes of a device, after the rounding of its policy. */
-static int64_t need_on(struct scoring *s, struct question *q, struct part *part, const struct room *room)
-{
-    const struct capacity *capacity = room->device->n_capacities ? &room->device->capacities[0] : NULL;
-    const struct quantity *amounts;
-    const char *message;
-    struct rounded *known;
-    bool is_exact = true;
-
-    if (!part->ask->n_capacity && (!capacity || !room->multi))
-        return SCORE_WHOLE;
-    for (size_t i = 0; i < part->n_rounded && i < ARRAY_SIZE(part->rounded); i++)
-        if (capacity && part->rounded[i].hash == capacity->hash)
-            return part->rounded[i].need;
-    known = &part->rounded[part->n_rounded++ % ARRAY_SIZE(part->rounded)];
-    *known = (struct rounded){.hash = capacity ? capacity->hash : 0};
-    if (capacity && capacity_consumption(q->unit->shape, part->ask, room->device, &s->gang->work, &amounts, &message) ==
-                        CAPACITY_OK) {
-        known->need = score_thousandths(&amounts[0], &is_exact);
-        known->need = is_exact ? known->need : -1;
-    }
-    return known->need;
-}
-
-/* The devices that a request selects which no typical pod makes. False: on one of them it fails. */
-static bool select_anew(struct scoring *s, const struct question *q, const struct part *part, const struct node *node,
-                        const struct facts *facts, uint32_t *out)
-{
-    struct arena_mark mark = arena_mark(&s->gang->work);
-    const struct bench *bench = bench_make(q->unit->shape, NULL, node, &s->gang->work);
-    bool is_sure = bench->problem == NULL;
-
-    for (size_t o = 0; o < bench->n_offers && is_sure; o++) {
-        enum selectable selects = bench_selects(q->unit->shape, bench, o, part->number, NULL);
-
-        is_sure = selects != SELECT_ERROR;
-        for (uint32_t d = 0; selects == SELECT_YES && d < facts->n_devices; d++)
-            if (facts->devices[d].pool == bench->offers[o].view->pool->slot &&
-                facts->devices[d].index == bench->offers[o].index)
-                *out |= BIT(d);
-    }
-    arena_rewind(&s->gang->work, mark);
-    return is_sure;
-}
-
-/* The devices that have room for the request. False: it is not known of some. */
-static bool find_takable(struct scoring *s, struct question *q, struct part *part, const struct node *node,
-                         const struct facts *facts, uint32_t *out)
-{
-    uint32_t selected = 0;
-
-    *out = 0;
-    if (part->selection == SCORE_MAX_SELECTIONS && !select_anew(s, q, part, node, facts, &selected))
-        return false;
-    if (part->selection < SCORE_MAX_SELECTIONS && (facts->failures >> part->selection & 1))
-        return false;
-    for (uint32_t d = 0; d < facts->n_devices; d++) {
-        const struct room *room = &facts->devices[d];
-        int64_t need;
-
-        if (part->selection < SCORE_MAX_SELECTIONS ? !(room->selections >> part->selection & 1) : !(selected >> d & 1))
-            continue;
-        need = need_on(s, q, part, room);
-        if (need < 0)
-            return false;
-        if (need > 0 && room->left > 0 && room->left >= (need == SCORE_WHOLE ? room->total : need))
-            *out |= BIT(d);
-    }
-    return true;
-}
-
-struct option { /* devices for a part */
-    bool is_any;
-    float increase, left;
-    uint32_t devices;
-};
-
-static bool is_better(float increase, float left, float than_increase, float than_left)
-{
-    return increase < than_increase || (increase <= than_increase && left < than_left);
-}
-
-/* What the state on trial would mean for the node; it is kept when it is the best of its part. */
-static void weigh_trial(struct scoring *s, const struct facts *before, uint32_t devices, struct option *best)
-{
-    struct facts *swapped = s->best;
-    float increase;
-
-    s->trial->fragments = score_fragments(s->w, s->weights, s->trial);
-    increase = s->trial->fragments - before->fragments;
-    if (best->is_any && !is_better(increase, s->trial->free, best->increase, best->left))
-        return;
-    *best = (struct option){true, increase, s->trial->free, devices};
-    s->best = s->trial;
-    s->trial = swapped;
-}
-
-static void try_devices(struct scoring *s, struct question *q, struct part *part, const struct facts *before,
-                        uint32_t devices, struct option *best)
-{
-    copy_facts(s, s->trial, s->base);
-    for (uint32_t d = 0; devices >> d; d++) {
-        int64_t need;
-
-        if (!(devices >> d & 1))
-            continue;
-        need = need_on(s, q, part, &s->trial->devices[d]);
-        score_take(s->w, s->trial, d, need);
-        s->has_shared = s->has_shared || (part->count > 1 && s->trial->devices[d].left >= need);
-    }
-    weigh_trial(s, before, devices, best);
-}
-
-/* One device: every different room is tried. */
-static void try_each(struct scoring *s, struct question *q, struct part *part, const struct facts *before,
-                     uint32_t takable, struct option *best)
-{
-    const struct room *rooms = s->base->devices;
-
-    for (uint32_t d = 0; takable >> d; d++) {
-        bool seen = false;
-
-        for (uint32_t e = 0; e < d && !seen; e++)
-            seen = (takable >> e & 1) && rooms[e].left == rooms[d].left && rooms[e].selections == rooms[d].selections &&
-                   rooms[e].total == rooms[d].total;
-        if (!seen && (takable >> d & 1))
-            try_devices(s, q, part, before, BIT(d), best);
-    }
-}
-
-/* Several: those with the least room. */
-static uint32_t least_of(const struct facts *facts, uint32_t takable, uint32_t count)
-{
-    uint32_t chosen = 0;
-
-    while (count-- > 0) {
-        uint32_t least = SCORE_MAX_DEVICES;
-
-        for (uint32_t d = 0; takable >> d; d++)
-            if ((takable & ~chosen) >> d & 1 &&
-                (least == SCORE_MAX_DEVICES || facts->devices[d].left < facts->devices[least].left))
-                least = d;
-        if (least == SCORE_MAX_DEVICES)
-            return 0;
-        chosen |= BIT(least);
-    }
-    return chosen;
-}
-
-/* ---- one member on one node ---- */
-
-/* Give the part its devices in s->base. */
-static void place_part(struct scoring *s, struct question *q, size_t p, const struct node *node,
-                       const struct facts *before, struct verdict *verdict)
-{
-    struct part *part = &q->parts[p];
-    struct option best = {0};
-    struct facts *swapped = s->base;
-    uint32_t takable, several;
-
-    verdict->is_simple = find_takable(s, q, part, node, s->base, &takable);
-    verdict->fits = false;
-    if (!verdict->is_simple)
-        return;
-    if (part->count == 1)
-        try_each(s, q, part, before, takable, &best);
-    else if ((several = least_of(s->base, takable, part->count)))
-        try_devices(s, q, part, before, several, &best);
-    if (!best.is_any)
-        return;
-    verdict->fits = true;
-    verdict->devices[p] = best.devices;
-    verdict->increase = best.increase;
-    verdict->left = best.left;
-    s->base = s->best;
-    s->best = swapped;
-}
-
-static bool admits(const struct scoring *s, const struct question *q, const struct node *node)
-{
-    return node_admits(&q->kind->rules, node->info).obstacle == NODE_ADMITS &&
-           gang_label_admits(s->gang, s->choice, q->kind, node->info);
-}
-
-/* Judge a node that admits the kind; s->base is what it would be with the member. */
-static struct verdict judge(struct scoring *s, struct question *q, const struct node *node, const struct facts *facts)
-{
-    struct verdict verdict = {.state = facts->state, .is_simple = facts->is_simple};
-    struct option only = {0};
-
-    if (facts->cpu < q->cpu || facts->memory < q->memory || facts->pods < 1 || !verdict.is_simple)
-        return verdict;
-    copy_facts(s, s->base, facts);
-    s->base->cpu -= q->cpu;
-    s->base->memory -= q->memory;
-    s->base->pods--;
-    verdict.fits = true;
-    for (size_t p = 0; p < q->n_parts && verdict.fits; p++)
-        place_part(s, q, p, node, facts, &verdict);
-    if (q->n_parts > 0)
-        return verdict;
-    copy_facts(s, s->trial, s->base);
-    weigh_trial(s, facts, 0, &only);
-    verdict.increase = only.increase;
-    verdict.left = only.left;
-    copy_facts(s, s->base, s->best);
-    return verdict;
 }
 
 /* ---- nodes ---- */
@@ -336,42 +111,149 @@ static void load_weighed_facts(struct scoring *s, const struct node *node, struc
     load_facts(s, node, state);
     if (s->facts->weights == s->weights_digest || !s->facts->is_simple)
         return;
-    s->facts->fragments = score_fragments(s->w, s->weights, s->facts);
+    s->facts->fragments = score_fragments(s->w, s->scratch.weights, s->facts);
     s->facts->weights = s->weights_digest;
     gang_notes_put(s->facts_notes, node->slot, s->facts);
 }
 
-static struct verdict verdict_on(struct scoring *s, struct question *q, uint32_t rank)
+static bool admits(const struct scoring *s, const struct question *q, const struct node *node)
+{
+    return node_admits(&q->kind->rules, node->info).obstacle == NODE_ADMITS &&
+           gang_label_admits(s->gang, s->choice, q->kind, node->info);
+}
+
+/* ---- looking ahead ---- */
+
+static void chain_begin(const struct scoring *s, struct chain *chain, const struct facts *facts)
+{
+    score_copy(s->w, chain->ahead, facts);
+    chain->n = 0;
+    chain->is_ended = false;
+    chain->is_simple = facts->is_simple;
+}
+
+static void chain_extend(struct scoring *s, struct question *q, const struct node *node, struct chain *chain,
+                         uint32_t limit)
+{
+    while (chain->n < limit && !chain->is_ended) {
+        struct step step = score_step(&s->scratch, q, node, chain->ahead);
+
+        chain->is_ended = !step.fits;
+        chain->is_simple = chain->is_simple && step.is_simple;
+        if (!step.fits)
+            return;
+        chain->steps[chain->n++] = step;
+        score_copy(s->w, chain->ahead, s->scratch.base);
+    }
+}
+
+static struct verdict verdict_of(const struct chain *chain, uint32_t limit)
+{
+    struct verdict verdict = {.is_simple = chain->is_simple, .n_asked = (uint8_t)limit};
+    float sum = 0;
+
+    if (!chain->is_simple)
+        return verdict;
+    verdict.n_fit = (uint8_t)(chain->n < limit ? chain->n : limit);
+    verdict.left = chain->n ? chain->steps[0].left : 0;
+    for (uint32_t i = 0; i < verdict.n_fit; i++) {
+        sum += chain->steps[i].increase;
+        verdict.least[i] = sum / (float)(i + 1);
+        if (i > 0 && verdict.least[i - 1] < verdict.least[i])
+            verdict.least[i] = verdict.least[i - 1];
+    }
+    return verdict;
+}
+
+static bool answers(const struct verdict *verdict, uint32_t limit)
+{
+    return verdict->n_asked >= limit || verdict->n_fit < verdict->n_asked;
+}
+
+/* Look at a node that has got no members yet. */
+static struct verdict judge(struct scoring *s, struct question *q, uint32_t rank, uint32_t limit)
 {
     const struct node *node = node_at(s, rank);
+    struct digest likeness = s->likenesses[rank];
+    struct alike *alike = &s->alike[likeness.lo % MOST_ALIKE];
+
+    if (!admits(s, q, node))
+        return (struct verdict){.is_simple = true, .n_asked = MAX_CHUNK};
+    if (!q->is_anew && alike->question == q && digest_eq(alike->likeness, likeness) && answers(&alike->verdict, limit))
+        return alike->verdict;
+    load_weighed_facts(s, node, s->states[rank]);
+    chain_begin(s, &s->chain, s->facts);
+    chain_extend(s, q, node, &s->chain, limit);
+    *alike = (struct alike){likeness, q, verdict_of(&s->chain, limit)};
+    return alike->verdict;
+}
+
+static struct verdict verdict_on(struct scoring *s, struct question *q, uint32_t rank, uint32_t limit)
+{
     struct verdict verdict;
 
-    if (s->site_of[rank]) {
-        struct site *site = &s->sites[s->site_of[rank] - 1];
-
-        return admits(s, q, node) ? judge(s, q, node, site->facts) : (struct verdict){.is_simple = true};
-    }
-    if (gang_notes_find(q->verdicts, node->slot, s->states[rank], &verdict))
+    if (gang_notes_find(q->notes, s->slots[rank], s->states[rank], &verdict) && answers(&verdict, limit))
         return verdict;
-    verdict = (struct verdict){.state = s->states[rank], .is_simple = true};
-    if (admits(s, q, node)) {
-        load_weighed_facts(s, node, s->states[rank]);
-        verdict = judge(s, q, node, s->facts);
-    }
-    gang_notes_put(q->verdicts, node->slot, &verdict);
+    verdict = judge(s, q, rank, limit);
+    verdict.state = s->states[rank];
+    gang_notes_put(q->notes, s->slots[rank], &verdict);
     return verdict;
+}
+
+/* ---- nodes with members ---- */
+
+static struct site *site_at(struct scoring *s, uint32_t rank)
+{
+    size_t size = score_facts_size(s->w);
+    struct site *site;
+
+    if (s->site_of[rank])
+        return &s->sites[s->site_of[rank] - 1];
+    site = &s->sites[s->n_sites++];
+    *site = (struct site){.rank = rank, .node = node_at(s, rank), .facts = arena_alloc(&s->gang->work, size, 16)};
+    site->chain.ahead = arena_alloc(&s->gang->work, size, 16);
+    load_weighed_facts(s, site->node, s->states[rank]);
+    score_copy(s->w, site->facts, s->facts);
+    s->site_of[rank] = (uint32_t)s->n_sites;
+    return site;
+}
+
+static struct verdict verdict_at(struct scoring *s, struct question *q, struct site *site, uint32_t limit)
+{
+    if (site->question != q) {
+        if (!admits(s, q, site->node))
+            return (struct verdict){.is_simple = true, .n_asked = MAX_CHUNK};
+        chain_begin(s, &site->chain, site->facts);
+        site->question = q;
+    }
+    chain_extend(s, q, site->node, &site->chain, limit);
+    return verdict_of(&site->chain, limit);
+}
+
+/* The first member of the chain becomes real. */
+static void take_first(struct scoring *s, struct question *q, struct site *site)
+{
+    struct chain *chain = &site->chain;
+    struct spot *spot = &s->spots[s->n_spots++];
+
+    *spot = (struct spot){.site = (size_t)(site - s->sites), .question = q};
+    memcpy(spot->devices, chain->steps[0].devices, sizeof(spot->devices));
+    score_apply(&s->scratch, q, &chain->steps[0], site->facts);
+    chain->n--;
+    memmove(chain->steps, chain->steps + 1, chain->n * sizeof(*chain->steps));
 }
 
 /* ---- scarcity ---- */
 
 struct supply { /* devices of a node, in use or not */
-    struct digest state;
+    struct digest state, likeness;
     float by_selection[SCORE_MAX_SELECTIONS + 1]; /* all of them last */
 };
 
 static void find_supply(struct scoring *s, const struct node *node, struct supply *supply)
 {
     load_facts(s, node, supply->state);
+    supply->likeness = s->facts->likeness;
     for (uint32_t d = 0; d < s->facts->n_devices; d++) {
         for (size_t k = 0; k < s->w->n_selections; k++)
             supply->by_selection[k] += (float)(s->facts->devices[d].selections >> k & 1);
@@ -383,6 +265,7 @@ static void find_states(struct scoring *s)
 {
     s->slots = snapshot_sorted_nodes(s->gang->snapshot, &s->n_nodes);
     s->states = arena_array(&s->gang->work, struct digest, s->n_nodes + 1);
+    s->likenesses = arena_array(&s->gang->work, struct digest, s->n_nodes + 1);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->states[i] = gang_node_state(s->gang->snapshot, snapshot_node(s->gang->snapshot, s->slots[i]));
 }
@@ -398,6 +281,7 @@ static void sum_supplies(struct scoring *s, struct supply *sum)
             find_supply(s, snapshot_node(s->gang->snapshot, s->slots[i]), &supply);
             gang_notes_put(s->supplies, s->slots[i], &supply);
         }
+        s->likenesses[i] = supply.likeness;
         for (size_t k = 0; k < s->w->n_selections; k++)
             sum->by_selection[k] += supply.by_selection[k];
         sum->by_selection[SCORE_MAX_SELECTIONS] += supply.by_selection[SCORE_MAX_SELECTIONS];
@@ -416,13 +300,13 @@ static void weigh(struct scoring *s)
         const struct typical_pod *pod = &s->w->pods[p];
         float usable = pod->shape == UINT32_MAX ? 0 : sum.by_selection[s->w->shapes[pod->shape].selection];
 
-        s->weights[p] = usable > 0 ? pod->weight * sum.by_selection[SCORE_MAX_SELECTIONS] / usable : 0;
+        s->scratch.weights[p] = usable > 0 ? pod->weight * sum.by_selection[SCORE_MAX_SELECTIONS] / usable : 0;
         before += pod->shape == UINT32_MAX ? 0 : pod->weight;
-        after += s->weights[p];
+        after += s->scratch.weights[p];
     }
     for (size_t p = 0; p < s->w->n_pods && after > 0; p++)
-        s->weights[p] *= before / after;
-    digest_text(&digest, (const char *)s->weights, s->w->n_pods * sizeof(*s->weights));
+        s->scratch.weights[p] *= before / after;
+    digest_text(&digest, (const char *)s->scratch.weights, s->w->n_pods * sizeof(*s->scratch.weights));
     s->weights_digest = digest.lo | 1;
 }
 
@@ -461,44 +345,6 @@ static bool is_plain_job(const struct gang *gang)
            !gang->lift;
 }
 
-static bool is_plain_request(const struct claim_request *request)
-{
-    const struct claim_ask *ask = request->asks;
-
-    return !request->is_list && ask->mode == MODE_EXACT_COUNT && !ask->admin_access && ask->n_tolerations == 0 &&
-           ask->n_capacity <= 1 && ask->n_derived == 0 && ask->count >= 1 && ask->count <= SCORE_MAX_DEVICES;
-}
-
-/* False: a member with more to it than the score understands. */
-static bool read_question(const struct scoring *s, size_t kind, struct question *q)
-{
-    const struct gang_kind *of = &s->gang->kinds[kind];
-    const struct gang_unit *unit = of->forms[0];
-
-    *q = (struct question){
-        .kind = of, .unit = unit, .cpu = score_demand(&of->rules, "cpu"), .memory = score_demand(&of->rules, "memory")};
-    for (size_t c = 0; c < unit->n_claims; c++) {
-        const struct claim *claim = unit->claims[c];
-
-        if (claim->n_constraints > 0)
-            return false;
-        for (size_t r = 0; r < claim->n_requests; r++) {
-            const struct claim_ask *ask = claim->requests[r].asks;
-
-            if (q->n_parts == MAX_PARTS || !is_plain_request(&claim->requests[r]))
-                return false;
-            q->parts[q->n_parts] = (struct part){.ask = ask,
-                                                 .claim = (uint32_t)c,
-                                                 .request = (uint32_t)r,
-                                                 .number = (uint32_t)q->n_parts,
-                                                 .selection = score_selection(s->w, ask),
-                                                 .count = (uint32_t)ask->count};
-            q->n_parts++;
-        }
-    }
-    return true;
-}
-
 static struct digest question_digest(const struct scoring *s, const struct question *q)
 {
     struct digest d = s->w->digest;
@@ -527,13 +373,16 @@ static struct digest supplies_digest(const struct gang_workload *w)
 
 struct entry {
     float increase, left;
-    uint32_t rank;
+    uint32_t rank, limit; /* limit: of members that were looked ahead */
 };
 
 static bool is_before(const struct entry *a, const struct entry *b)
 {
-    return is_better(a->increase, a->left, b->increase, b->left) ||
-           (a->increase <= b->increase && a->left <= b->left && a->rank < b->rank);
+    if (a->increase < b->increase || a->increase > b->increase)
+        return a->increase < b->increase;
+    if (a->left < b->left || a->left > b->left)
+        return a->left < b->left;
+    return a->rank < b->rank;
 }
 
 static void sink(struct entry *heap, size_t n, size_t at)
@@ -551,61 +400,66 @@ static void sink(struct entry *heap, size_t n, size_t at)
     heap[at] = moved;
 }
 
-static struct entry *make_heap(struct scoring *s, struct question *q, size_t *out_n)
+/* Whether a member fits there. */
+static bool make_entry(struct scoring *s, struct question *q, uint32_t rank, uint32_t limit, struct entry *out)
+{
+    struct verdict verdict =
+        s->site_of[rank] ? verdict_at(s, q, site_at(s, rank), limit) : verdict_on(s, q, rank, limit);
+    uint32_t n = verdict.n_fit < limit ? verdict.n_fit : limit;
+
+    s->has_odd_nodes = s->has_odd_nodes || !verdict.is_simple;
+    if (n > 0)
+        *out = (struct entry){verdict.least[n - 1], verdict.left, rank, limit};
+    return n > 0;
+}
+
+static struct entry *make_heap(struct scoring *s, struct question *q, uint32_t limit, size_t *out_n)
 {
     struct entry *heap = arena_array(&s->gang->work, struct entry, s->n_nodes + 1);
     size_t n = 0;
 
-    for (uint32_t rank = 0; rank < s->n_nodes; rank++) {
-        struct verdict verdict = verdict_on(s, q, rank);
-
-        s->has_odd_nodes = s->has_odd_nodes || !verdict.is_simple;
-        if (verdict.fits)
-            heap[n++] = (struct entry){verdict.increase, verdict.left, rank};
-    }
+    for (uint32_t rank = 0; rank < s->n_nodes; rank++)
+        n += make_entry(s, q, rank, limit, &heap[n]);
     for (size_t i = n / 2; i-- > 0;)
         sink(heap, n, i);
     *out_n = n;
     return heap;
 }
 
+/* Bring the top up to date for so many members. Fewer of them never make a node look better, so that whatever stays on
+ * top is the best. */
+static void refresh(struct scoring *s, struct question *q, uint32_t limit, struct entry *heap, size_t *n)
+{
+    while (*n > 0 && heap[0].limit != limit) {
+        if (!make_entry(s, q, heap[0].rank, limit, &heap[0]))
+            heap[0] = heap[--*n];
+        sink(heap, *n, 0);
+    }
+}
+
 /* ---- the members ---- */
 
-static struct site *site_at(struct scoring *s, uint32_t rank)
+static uint32_t chunk_of(uint32_t n_members)
 {
-    const struct node *node = node_at(s, rank);
-    struct site *site;
-
-    if (s->site_of[rank])
-        return &s->sites[s->site_of[rank] - 1];
-    site = &s->sites[s->n_sites++];
-    load_weighed_facts(s, node, s->states[rank]);
-    *site = (struct site){.rank = rank, .node = node, .facts = arena_alloc(&s->gang->work, score_facts_size(s->w), 16)};
-    copy_facts(s, site->facts, s->facts);
-    s->site_of[rank] = (uint32_t)s->n_sites;
-    return site;
+    return n_members < MAX_CHUNK ? n_members : MAX_CHUNK;
 }
 
 static bool place_members(struct scoring *s, struct question *q)
 {
+    uint32_t left = q->kind->n_members;
     size_t n;
-    struct entry *heap = make_heap(s, q, &n);
+    struct entry *heap = make_heap(s, q, chunk_of(left), &n);
 
-    for (uint32_t i = 0; i < q->kind->n_members; i++) {
-        struct spot *spot = &s->spots[s->n_spots++];
+    for (; left > 0; left--) {
         struct site *site;
-        struct verdict verdict;
 
+        refresh(s, q, chunk_of(left), heap, &n);
         if (n == 0)
             return false;
         site = site_at(s, heap[0].rank);
-        verdict = judge(s, q, site->node, site->facts);
-        copy_facts(s, site->facts, s->base);
-        *spot = (struct spot){.site = (size_t)(site - s->sites), .question = q};
-        memcpy(spot->devices, verdict.devices, sizeof(spot->devices));
-        verdict = judge(s, q, site->node, site->facts);
-        heap[0] = verdict.fits ? (struct entry){verdict.increase, verdict.left, heap[0].rank} : heap[--n];
-        sink(heap, n, 0);
+        (void)verdict_at(s, q, site, 1);
+        take_first(s, q, site);
+        heap[0].limit = 0; /* to be looked at anew */
     }
     return true;
 }
@@ -636,7 +490,7 @@ static bool make_member(struct scoring *s, const struct spot *spot, struct gs_pl
 {
     struct site *site = &s->sites[spot->site];
     const struct gang_spot at = {.slot = site->node->slot, .rank = site->rank};
-    struct gs_pick *picks = arena_array(&s->gang->work, struct gs_pick, MAX_PARTS * SCORE_MAX_DEVICES);
+    struct gs_pick *picks = arena_array(&s->gang->work, struct gs_pick, SCORE_MAX_PARTS * SCORE_MAX_DEVICES);
     bool is_whole = true;
 
     if (!site->visited)
@@ -682,10 +536,10 @@ static void order_questions(const struct scoring *s, uint32_t *order)
 }
 
 /* Whether the members of a kind that had all nodes to itself were dealt out until no node took another one: how many a
- * node takes does not depend on the choice of devices when each request is for one, or uses up those it gets. */
+ * node takes does not depend on the choice of devices when the request is for one, or uses up those it gets. */
 static bool is_proof(const struct scoring *s, const struct question *q)
 {
-    return q->n_parts <= 1 && !s->has_shared && !s->has_odd_nodes;
+    return q->n_parts <= 1 && !s->scratch.has_choice && !s->has_odd_nodes;
 }
 
 static enum gang_scored choose(struct scoring *s, struct gs_solution *out)
@@ -705,10 +559,14 @@ static void prepare(struct scoring *s)
     size_t size = score_facts_size(s->w), n_members = 0;
 
     s->facts = arena_alloc(arena, size, 16);
-    s->base = arena_alloc(arena, size, 16);
-    s->trial = arena_alloc(arena, size, 16);
-    s->best = arena_alloc(arena, size, 16);
-    s->weights = arena_array(arena, float, s->w->n_pods + 1);
+    s->chain.ahead = arena_alloc(arena, size, 16);
+    s->scratch = (struct scratch){.gang = s->gang,
+                                  .w = s->w,
+                                  .weights = arena_array(arena, float, s->w->n_pods + 1),
+                                  .base = arena_alloc(arena, size, 16),
+                                  .trial = arena_alloc(arena, size, 16),
+                                  .best = arena_alloc(arena, size, 16)};
+    s->alike = arena_array(arena, struct alike, MOST_ALIKE);
     s->facts_notes = gang_notes_open(s->gang->snapshot, s->w->shapes_digest, size);
     s->supplies = gang_notes_open(s->gang->snapshot, supplies_digest(s->w), sizeof(struct supply));
     find_states(s);
@@ -716,7 +574,7 @@ static void prepare(struct scoring *s)
     for (size_t k = 0; k < s->gang->n_kinds; k++) {
         struct question *q = &s->questions[k];
 
-        q->verdicts = gang_notes_open(s->gang->snapshot, question_digest(s, q), sizeof(struct verdict));
+        q->notes = gang_notes_open(s->gang->snapshot, question_digest(s, q), sizeof(struct verdict));
         n_members += q->kind->n_members;
     }
     s->site_of = arena_array(arena, uint32_t, s->n_nodes + 1);
@@ -727,12 +585,12 @@ static void prepare(struct scoring *s)
 static void release(struct scoring *s)
 {
     for (size_t k = 0; k < s->gang->n_kinds; k++)
-        gang_notes_unref(s->questions[k].verdicts);
+        gang_notes_unref(s->questions[k].notes);
     gang_notes_unref(s->facts_notes);
     gang_notes_unref(s->supplies);
 }
 
-enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out)
+enum gang_scored gang_score_members(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out)
 {
     struct scoring s = {.gang = gang, .choice = choice, .w = gang->spec->workload};
     enum gang_scored scored = GANG_NOT_SCORED;
@@ -741,7 +599,7 @@ enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *cho
         return GANG_NOT_SCORED;
     s.questions = arena_array(&gang->work, struct question, gang->n_kinds);
     for (size_t k = 0; k < gang->n_kinds; k++)
-        if (!read_question(&s, k, &s.questions[k]))
+        if (!score_read_question(gang, s.w, k, &s.questions[k]))
             return GANG_NOT_SCORED;
     s.shape = shape_new(gang->snapshot, s.w->claims, s.w->n_claims);
     if (!shape_problem(s.shape)) {

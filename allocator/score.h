@@ -1,8 +1,9 @@
 /* allocator/score.h - internal to the fragmentation score.
  *
- *   workload.c    what jobs usually look like
- *   score_node.c  a node as the score sees it
- *   score.c       members of a gang, placed one after the other where they add the least */
+ *   workload.c      what jobs usually look like
+ *   score_node.c    a node as the score sees it
+ *   score_member.c  one more member on a node: where, and what that adds
+ *   score.c         the members of a gang, dealt out over the nodes */
 #ifndef QUEUED_SCORE_H
 #define QUEUED_SCORE_H
 
@@ -11,6 +12,7 @@
 #define SCORE_MAX_DEVICES    16 /* of a node that is scored */
 #define SCORE_MAX_SELECTIONS 64
 #define SCORE_MAX_SHAPES     256
+#define SCORE_MAX_PARTS      4         /* requests of a member */
 #define SCORE_WHOLE          INT64_MAX /* need: all of the device */
 
 /* ---- workload.c ---- */
@@ -63,8 +65,9 @@ struct room {            /* on one device */
 };
 struct facts {
     struct digest state;
-    bool is_simple;    /* the score knows what to do with the node */
-    uint64_t failures; /* bits of selections that fail on a device: it is not known what they end in */
+    struct digest likeness; /* equal: the same in all that follows, but for the names of devices */
+    bool is_simple;         /* the score knows what to do with the node */
+    uint64_t failures;      /* bits of selections that fail on a device: it is not known what they end in */
     uint32_t n_devices;
     int64_t cpu, memory, pods; /* left */
     float free;                /* sum of shares that are left */
@@ -90,5 +93,54 @@ void score_look(struct gang *gang, const struct gang_workload *w, struct shape *
 float score_fragments(const struct gang_workload *w, const float *weights, const struct facts *facts);
 /* Take so much of a device (SCORE_WHOLE: all). */
 void score_take(const struct gang_workload *w, struct facts *facts, uint32_t device, int64_t need);
+
+/* ---- score_member.c ---- */
+
+/* One request of a member. */
+struct part {
+    const struct claim_ask *ask;
+    uint32_t claim, request, number; /* number: of the ask in the shape */
+    uint32_t selection, count;       /* SCORE_MAX_SELECTIONS: one that no typical pod makes */
+    struct rounded {                 /* what the request takes of a capacity, by the capacity's hash */
+        uint64_t hash;
+        int64_t need; /* 0: nothing of such a device can be had; -1: not in whole thousandths */
+    } rounded[4];
+    size_t n_rounded; /* ever; the oldest is forgotten */
+};
+
+/* What members of one kind want of a node. */
+struct question {
+    const struct gang_kind *kind;
+    const struct gang_unit *unit;
+    struct part parts[SCORE_MAX_PARTS];
+    size_t n_parts;
+    int64_t cpu, memory;
+    bool is_anew;             /* some part is of a selection that the facts do not know */
+    struct gang_notes *notes; /* of score.c */
+};
+
+/* One more member on a node. */
+struct step {
+    bool fits, is_simple;              /* is_simple: this is known */
+    float increase, left;              /* of fragments; what would be free on the node then */
+    uint32_t devices[SCORE_MAX_PARTS]; /* bits of the facts' devices */
+};
+
+struct scratch {
+    struct gang *gang;
+    const struct gang_workload *w;
+    float *weights; /* of the typical pods, with scarcity */
+    /* the node with the member in work; with devices on trial; with the best of these */
+    struct facts *base, *trial, *best;
+    bool has_choice; /* how many members a node takes may depend on which devices they get */
+};
+
+void score_copy(const struct gang_workload *w, struct facts *to, const struct facts *from);
+/* False: members with more to them than the score understands. */
+bool score_read_question(const struct gang *gang, const struct gang_workload *w, size_t kind, struct question *out);
+/* One more member on a node that admits it and has these facts (with fragments); s->base is what they would be then. */
+struct step score_step(struct scratch *s, struct question *q, const struct node *node, const struct facts *facts);
+/* Make it so. */
+void score_apply(struct scratch *s, struct question *q, const struct step *step, struct facts *facts);
 
 #endif

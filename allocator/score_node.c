@@ -146,6 +146,27 @@ static bool add_room(const struct gang_workload *w, struct shape *shape, const s
     return is_exact;
 }
 
+/* Of all that is the same for two nodes which look alike. */
+static void digest_facts(struct facts *facts)
+{
+    struct digest d = {43, 47};
+
+    digest_add(&d, facts->is_simple);
+    digest_add(&d, facts->failures);
+    digest_add(&d, (uint64_t)facts->cpu);
+    digest_add(&d, (uint64_t)facts->memory);
+    digest_add(&d, (uint64_t)facts->pods);
+    for (size_t i = 0; i < facts->n_devices; i++) {
+        const struct room *room = &facts->devices[i];
+
+        digest_add(&d, (uint64_t)room->left);
+        digest_add(&d, (uint64_t)room->total * 2 + room->multi);
+        digest_add(&d, room->selections);
+        digest_add(&d, room->device->n_capacities ? room->device->capacities[0].hash : 0);
+    }
+    facts->likeness = d;
+}
+
 void score_look(struct gang *gang, const struct gang_workload *w, struct shape *shape, const struct node *node,
                 struct facts *facts)
 {
@@ -159,5 +180,6 @@ void score_look(struct gang *gang, const struct gang_workload *w, struct shape *
     for (size_t o = 0; o < bench->n_offers && facts->is_simple; o++)
         facts->is_simple = add_room(w, shape, bench, o, facts);
     fill_shapes(w, facts);
+    digest_facts(facts);
     arena_rewind(&gang->work, mark);
 }
