@@ -33,6 +33,7 @@ struct node_class {
     struct gs_memo *memo;
     struct known_mix *known;
     uint32_t *most; /* per kind: how many a node takes when it takes no other; UINT32_MAX: not asked yet */
+    uint32_t room;  /* for pack(): how many members of the one kind a node is to take */
     size_t n_free;  /* for order_classes(): free devices that are asked for, and what is left of them */
     gs_amount amounts;
 };
@@ -248,6 +249,47 @@ static void assign(struct by_classes *s, struct node_class *class, size_t node, 
     s->assigned[s->n_assigned++] = (struct assigned){class, node, copy};
 }
 
+/* Whether some of the node's devices can be taken in parts: shares of them, or partitions. */
+static bool has_parts(const struct gs_node *node)
+{
+    for (size_t c = 0; c < node->n_cells; c++)
+        for (size_t d = 0; d < node->cells[c].n_devices; d++)
+            if (node->cells[c].n_counters > 0 || node->cells[c].devices[d]->multi)
+                return true;
+    return false;
+}
+
+static bool breaks_up(const struct gs_device *device)
+{
+    bool is_parted = device->n_counters == 0 && !device->multi;
+
+    for (size_t d = 0; d < device->cell->n_devices && !is_parted; d++)
+        is_parted = device->cell->devices[d]->parted;
+    return !is_parted;
+}
+
+/* How many members of the one kind a node takes before it has to break up something whole for one. The search tries
+ * what is broken first. */
+static uint32_t gentle_most(struct by_classes *s, struct node_class *class)
+{
+    uint32_t most = class_most(s, class, 0), n = 0;
+    uint64_t steps = s->gang->steps; /* what has been found once already costs nothing again */
+    struct arena_mark mark = arena_mark(s->arena);
+    struct gs_solution solution = {0};
+    bool is_gentle = true;
+
+    if (most == 0 || !has_parts(class->example))
+        return most;
+    if (search_node(s, class->example, class->memo, &most, s->arena, &solution) != GS_FOUND)
+        n = most;
+    for (; n < solution.n_members && is_gentle; n += is_gentle)
+        for (size_t i = 0; i < solution.members[n].n_picks; i++)
+            is_gentle = is_gentle && !breaks_up(solution.members[n].picks[i].candidate->device);
+    s->gang->steps = steps;
+    arena_rewind(s->arena, mark);
+    return n;
+}
+
 /* Few nodes, filled: the smallest that takes all that is left, else the largest. */
 static struct node_class *next_packed(struct by_classes *s, const size_t *used, uint32_t left)
 {
@@ -257,27 +299,52 @@ static struct node_class *next_packed(struct by_classes *s, const size_t *used, 
         struct node_class *class = &s->classes[c];
         bool closes;
 
-        if (used[c] == class->n_nodes || class->most[0] == 0)
+        if (used[c] == class->n_nodes || class->room == 0)
             continue;
-        closes = class->most[0] >= left;
-        if (!best || (closes && best->most[0] < left) || (closes && class->most[0] < best->most[0]) ||
-            (!closes && best->most[0]<left &&class->most[0]> best->most[0]))
+        closes = class->room >= left;
+        if (!best || (closes && best->room < left) || (closes && class->room < best->room) ||
+            (!closes && best->room<left &&class->room> best->room))
             best = class;
     }
     return best;
 }
 
-static void pack(struct by_classes *s, uint32_t left)
+/* Give a node so many more members of the one kind. */
+static void assign_more(struct by_classes *s, struct node_class *class, size_t node, uint32_t n)
+{
+    for (size_t i = 0; i < s->n_assigned; i++)
+        if (s->assigned[i].class == class && s->assigned[i].node == node) {
+            *(uint32_t *)(uintptr_t)s->assigned[i].mix += n;
+            return;
+        }
+    assign(s, class, node, &n);
+}
+
+/* Fill the rooms of nodes; returns how many members are left. */
+static uint32_t fill(struct by_classes *s, uint32_t left)
 {
     size_t *used = arena_array(s->arena, size_t, s->n_classes);
+    struct node_class *class;
 
-    while (left > 0) {
-        struct node_class *class = next_packed(s, used, left);
-        uint32_t mix = class->most[0] < left ? class->most[0] : left;
+    while (left > 0 && (class = next_packed(s, used, left))) {
+        uint32_t mix = class->room < left ? class->room : left;
 
-        assign(s, class, used[class - s->classes]++, &mix);
+        assign_more(s, class, used[class - s->classes]++, mix);
         left -= mix;
     }
+    return left;
+}
+
+/* By default whatever breaks up nothing whole is filled first. */
+static void pack(struct by_classes *s, uint32_t left)
+{
+    for (size_t c = 0; c < s->n_classes; c++)
+        s->classes[c].room = s->gang->spec->score == GANG_SCORE_FRAGMENTATION ? gentle_most(s, &s->classes[c])
+                                                                              : class_most(s, &s->classes[c], 0);
+    left = fill(s, left);
+    for (size_t c = 0; c < s->n_classes && left > 0; c++)
+        s->classes[c].room = class_most(s, &s->classes[c], 0) - s->classes[c].room;
+    fill(s, left);
 }
 
 /* As even as the nodes allow: one more for every node that still takes one, until all are placed. */
