@@ -98,6 +98,8 @@ json_t *placement_to_json(const struct placement *placement, const struct gang_s
     for (size_t s = 0; s < placement->n_shared; s++)
         json_array_append_new(shared, allocation_to_json(&placement->shared[s], NULL, NULL));
     out = json_pack("{s:o, s:o, s:b}", "members", members, "shared", shared, "bindOnly", placement->bind_only);
+    if (placement->needs_turns)
+        json_object_set_new(out, "needsTurns", json_true());
     if (placement->bind_reason)
         json_object_set_new(out, "bindReason", json_string(placement->bind_reason));
     return out;

@@ -113,8 +113,9 @@ struct placed_member {
     const struct placed_claim *claims;
     size_t n_claims;
     /* kube-scheduler must not be shown the member before those with lower turns are bound: it could take a device that
-     * they share for fuller than it is (gang_turns.c). 0: at once. Without meaning for what is bound by ourselves, and
-     * where it places the pods of a group together. */
+     * they share for fuller than it is (gang_turns.c), or, where the placement needs_turns, give it what was planned
+     * for them. 0: at once. Without meaning for what is bound by ourselves, and where it places the pods of a group
+     * together. */
     size_t turn;
 };
 struct placement {
@@ -122,7 +123,8 @@ struct placement {
     size_t n_members;
     const struct allocation *shared; /* one per gang_spec.shared */
     size_t n_shared;
-    bool bind_only; /* steering cannot hold it: only writing allocations (bind mode) can */
+    bool needs_turns; /* steering holds it only when members start in their turns, not all of them together */
+    bool bind_only;   /* steering cannot hold it: only writing allocations (bind mode) can */
     const char *bind_reason;
     /* What the members ask of a node beside devices, one per group of the spec, for snapshot_with(). Opaque here. */
     const struct pod_demand *const *demands;
@@ -183,7 +185,7 @@ json_t *steered_claim_spec_of(const struct snapshot *snapshot, const json_t *obj
 /* A placement as JSON for storing and showing, and back. The text is the same for equal placements.
  *   {"members": [{"group", "index", "node", "claims": [{"podClaim", "source", "allocation": status.allocation}],
  *                "turn" if not 0}],
- *    "shared": [status.allocation], "bindOnly": bool} */
+ *    "shared": [status.allocation], "bindOnly": bool, "needsTurns": true if so} */
 json_t *placement_to_json(const struct placement *placement, const struct gang_spec *spec);
 
 #endif

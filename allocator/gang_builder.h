@@ -60,6 +60,9 @@ struct gang_device *builder_device_of(struct builder *b, const struct offer *off
 
 /* Add a node with its lists and devices, unless no kind can run there. Returns whether it was added. */
 bool builder_add_node(struct builder *b, const struct node *node, uint32_t rank);
+/* Whether the labels that the choice settles are the node's. */
+bool gang_label_admits(const struct gang *gang, const struct gang_choice *choice, const struct gang_kind *kind,
+                       const struct node_info *node);
 /* Bits of gang->ports that the kind has, or that clash with those it has. */
 uint64_t gang_kind_ports(const struct gang *gang, const struct gang_kind *kind, bool clashing);
 

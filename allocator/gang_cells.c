@@ -296,6 +296,60 @@ static void fill_shared(struct builder *b)
     b->problem->n_shared = b->gang->n_shared;
 }
 
+/* ---- which devices are tried first ---- */
+
+/* What is left of a cell that has been broken up; of a whole one, more than that. The units are mixed, which is good
+ * enough to tell more from less; of billionths sixteen bits are dropped, so that no sum of them has too many. */
+static gs_amount rest_of(const struct gs_cell *cell)
+{
+    bool is_parted = false;
+    gs_amount rest = 0;
+
+    for (size_t d = 0; d < cell->n_devices; d++) {
+        is_parted = is_parted || cell->devices[d]->parted;
+        for (size_t i = 0; i < cell->devices[d]->n_left; i++)
+            rest += cell->devices[d]->left[i] >> 16;
+    }
+    for (size_t i = 0; i < cell->n_counters; i++)
+        rest += cell->counters[i] >> 16;
+    return is_parted ? rest : (gs_amount)1 << 120;
+}
+
+static void sort_list(struct builder *b, const struct gs_list *list)
+{
+    struct arena_mark mark = arena_mark(b->arena);
+    gs_amount *rests = arena_array(b->arena, gs_amount, list->n);
+    struct gs_candidate *items = (struct gs_candidate *)(uintptr_t)list->items;
+
+    for (size_t i = 0; i < list->n; i++) {
+        struct gs_candidate moved = items[i];
+        gs_amount rest = moved.device->cell ? rest_of(moved.device->cell) : (gs_amount)1 << 120;
+        size_t at = i;
+
+        for (; at > 0 && rests[at - 1] > rest; at--) {
+            rests[at] = rests[at - 1];
+            items[at] = items[at - 1];
+        }
+        rests[at] = rest;
+        items[at] = moved;
+    }
+    arena_rewind(b->arena, mark);
+}
+
+/* So that nothing whole is broken up where something broken serves: devices of cells that are broken up already come
+ * first, those with the least left in front. The search tries all in any case. */
+static void sort_lists(struct builder *b, struct gs_node *node)
+{
+    bool is_parted = false;
+
+    for (size_t c = 0; c < node->n_cells; c++)
+        for (size_t d = 0; d < node->cells[c].n_devices && !is_parted; d++)
+            is_parted = node->cells[c].devices[d]->parted;
+    for (size_t a = 0; a < b->gang->n_asks && is_parted; a++)
+        if (!b->gang->asks[a].all && node->lists[a].n > 1)
+            sort_list(b, &node->lists[a]);
+}
+
 /* ---- the whole ---- */
 
 static void make_node_cells(struct builder *b, size_t n)
@@ -305,6 +359,8 @@ static void make_node_cells(struct builder *b, size_t n)
     while (b->node_devices[n][n_devices])
         n_devices++;
     b->nodes[n]->cells = make_cells(b, b->node_devices[n], n_devices, b->nodes[n], &b->nodes[n]->n_cells);
+    if (b->gang->spec->score == GANG_SCORE_FRAGMENTATION)
+        sort_lists(b, b->nodes[n]);
 }
 
 void builder_settle(struct builder *b)

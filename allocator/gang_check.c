@@ -8,14 +8,21 @@
  * asks of all of them together must hold.
  *
  * Where that fails the claims are widened: each admits what the others of its node were given, too, so that first fit
- * deals out as if nothing were steered but the node. */
+ * deals out as if nothing were steered but the node.
+ *
+ * Where no placement holds like that, members can take turns. First go all whom first fit gives what was planned for
+ * them while nobody has anything; when they have it, all whom first fit gives that now; and so on. Within a turn the
+ * order does not matter: nobody takes what was planned for another, and what was the first choice among more stays the
+ * first among less. For the same reason nobody goes too early, so that every order in which members would be given what
+ * was planned is found. */
 #include "allocator/gang_replay.h"
 
 #include <string.h>
 
 #include "allocator/base/banned.h"
 
-#define MAX_FOLLOWS 4 /* before the plan repeats itself */
+#define MAX_FOLLOWS    4  /* before the plan repeats itself */
+#define MAX_DEPARTURES 64 /* of a member from its plan, tried in one search for turns */
 
 /* ---- the plan follows ---- */
 
@@ -309,6 +316,117 @@ enum gang_steering gang_check(struct gang *gang, struct placement **placement)
     if (answer == GANG_STEERED)
         *placement = wider;
     return answer == GANG_WRONG ? GANG_BIND_ONLY : answer;
+}
+
+/* ---- turns ---- */
+
+struct turns {
+    const struct replay *r;
+    struct replay_turn now;
+    size_t *of; /* per member; SIZE_MAX: not yet */
+    size_t n_left;
+    size_t n_departures; /* that may still be tried */
+};
+
+static void take_turn(struct turns *t, size_t m, size_t number)
+{
+    t->of[m] = number;
+    t->n_left--;
+}
+
+/* All whom first fit gives what was planned now. Returns how many. */
+static size_t play_turn(struct turns *t, size_t number)
+{
+    size_t n = t->n_left;
+
+    replay_charge(t->r, n);
+    for (size_t m = 0; m < t->r->n_members; m++)
+        if (t->of[m] == SIZE_MAX && replay_member(t->r, &t->now, m, REPLAY_TRY))
+            take_turn(t, m, number);
+    for (size_t m = 0; m < t->r->n_members; m++)
+        if (t->of[m] == number && !replay_member(t->r, &t->now, m, REPLAY_AS_PLANNED)) {
+            t->of[m] = SIZE_MAX; /* somebody departed and took more than planned: there is too little for all now */
+            t->n_left++;
+        }
+    return n - t->n_left;
+}
+
+static bool play_turns(struct turns *t, size_t number);
+
+/* Nobody would be given what was planned: somebody has to take something else. */
+static bool depart(struct turns *t, size_t number)
+{
+    for (size_t m = 0; m < t->r->n_members && t->n_departures > 0; m++) {
+        struct replay_kept before;
+        size_t *of, n_left = t->n_left;
+
+        if (t->of[m] != SIZE_MAX)
+            continue;
+        before = replay_keep(t->r, &t->now);
+        of = arena_array(t->r->arena, size_t, t->r->n_members);
+        memcpy(of, t->of, t->r->n_members * sizeof(*of));
+        t->n_departures--;
+        if (replay_member(t->r, &t->now, m, REPLAY_WHAT_IS_GIVEN)) {
+            take_turn(t, m, number);
+            if (play_turns(t, number + 1))
+                return true;
+        }
+        replay_return(t->r, &t->now, &before);
+        t->of = of;
+        t->n_left = n_left;
+    }
+    return false;
+}
+
+/* Let everybody who is left have a turn. */
+static bool play_turns(struct turns *t, size_t number)
+{
+    for (; t->n_left > 0 && t->r->gang->steps > 0; number++)
+        if (play_turn(t, number) == 0)
+            return depart(t, number);
+    return t->n_left == 0 && replay_agrees(t->r, &t->now);
+}
+
+/* Play once; when the plan has to follow what was given, *out_next is what it becomes. */
+static bool play_turns_once(struct gang *gang, struct placement *placement, struct placement **out_next)
+{
+    struct replay r;
+    struct turns t = {.r = &r, .n_departures = MAX_DEPARTURES};
+    bool held;
+
+    replay_prepare(&r, gang, placement);
+    replay_turn_init(&t.now, &r, r.arena);
+    t.n_left = r.n_members;
+    t.of = arena_array(r.arena, size_t, r.n_members);
+    memset(t.of, -1, r.n_members * sizeof(*t.of));
+    held = play_turns(&t, 0);
+    ledger_free(t.now.ledger);
+    if (!held)
+        return false;
+    if (differs(&r, &t.now)) {
+        *out_next = follow(&r, &t.now, placement);
+        return false;
+    }
+    gang_set_turns(gang, t.of, placement);
+    return true;
+}
+
+bool gang_hold_in_turns(struct gang *gang, struct placement **placement)
+{
+    struct placement *at = *placement;
+    bool held = false;
+
+    for (size_t i = 0; i < MAX_FOLLOWS && at && !held; i++) {
+        struct arena_mark mark = arena_mark(&gang->work);
+        struct placement *next = NULL;
+
+        held = play_turns_once(gang, at, &next);
+        if (held)
+            *placement = at;
+        at = next;
+        arena_rewind(&gang->work, mark);
+    }
+    return held;
 }
 
 void gang_bind_only(struct placement *placement)

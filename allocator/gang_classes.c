@@ -33,6 +33,9 @@ struct node_class {
     struct gs_memo *memo;
     struct known_mix *known;
     uint32_t *most; /* per kind: how many a node takes when it takes no other; UINT32_MAX: not asked yet */
+    uint32_t room;  /* for pack(): how many members of the one kind a node is to take */
+    size_t n_free;  /* for order_classes(): free devices that are asked for, and what is left of them */
+    gs_amount amounts;
 };
 
 struct assigned { /* what one node takes */
@@ -246,6 +249,47 @@ static void assign(struct by_classes *s, struct node_class *class, size_t node, 
     s->assigned[s->n_assigned++] = (struct assigned){class, node, copy};
 }
 
+/* Whether some of the node's devices can be taken in parts: shares of them, or partitions. */
+static bool has_parts(const struct gs_node *node)
+{
+    for (size_t c = 0; c < node->n_cells; c++)
+        for (size_t d = 0; d < node->cells[c].n_devices; d++)
+            if (node->cells[c].n_counters > 0 || node->cells[c].devices[d]->multi)
+                return true;
+    return false;
+}
+
+static bool breaks_up(const struct gs_device *device)
+{
+    bool is_parted = device->n_counters == 0 && !device->multi;
+
+    for (size_t d = 0; d < device->cell->n_devices && !is_parted; d++)
+        is_parted = device->cell->devices[d]->parted;
+    return !is_parted;
+}
+
+/* How many members of the one kind a node takes before it has to break up something whole for one. The search tries
+ * what is broken first. */
+static uint32_t gentle_most(struct by_classes *s, struct node_class *class)
+{
+    uint32_t most = class_most(s, class, 0), n = 0;
+    uint64_t steps = s->gang->steps; /* what has been found once already costs nothing again */
+    struct arena_mark mark = arena_mark(s->arena);
+    struct gs_solution solution = {0};
+    bool is_gentle = true;
+
+    if (most == 0 || !has_parts(class->example))
+        return most;
+    if (search_node(s, class->example, class->memo, &most, s->arena, &solution) != GS_FOUND)
+        n = most;
+    for (; n < solution.n_members && is_gentle; n += is_gentle)
+        for (size_t i = 0; i < solution.members[n].n_picks; i++)
+            is_gentle = is_gentle && !breaks_up(solution.members[n].picks[i].candidate->device);
+    s->gang->steps = steps;
+    arena_rewind(s->arena, mark);
+    return n;
+}
+
 /* Few nodes, filled: the smallest that takes all that is left, else the largest. */
 static struct node_class *next_packed(struct by_classes *s, const size_t *used, uint32_t left)
 {
@@ -255,27 +299,52 @@ static struct node_class *next_packed(struct by_classes *s, const size_t *used, 
         struct node_class *class = &s->classes[c];
         bool closes;
 
-        if (used[c] == class->n_nodes || class->most[0] == 0)
+        if (used[c] == class->n_nodes || class->room == 0)
             continue;
-        closes = class->most[0] >= left;
-        if (!best || (closes && best->most[0] < left) || (closes && class->most[0] < best->most[0]) ||
-            (!closes && best->most[0]<left &&class->most[0]> best->most[0]))
+        closes = class->room >= left;
+        if (!best || (closes && best->room < left) || (closes && class->room < best->room) ||
+            (!closes && best->room<left &&class->room> best->room))
             best = class;
     }
     return best;
 }
 
-static void pack(struct by_classes *s, uint32_t left)
+/* Give a node so many more members of the one kind. */
+static void assign_more(struct by_classes *s, struct node_class *class, size_t node, uint32_t n)
+{
+    for (size_t i = 0; i < s->n_assigned; i++)
+        if (s->assigned[i].class == class && s->assigned[i].node == node) {
+            *(uint32_t *)(uintptr_t)s->assigned[i].mix += n;
+            return;
+        }
+    assign(s, class, node, &n);
+}
+
+/* Fill the rooms of nodes; returns how many members are left. */
+static uint32_t fill(struct by_classes *s, uint32_t left)
 {
     size_t *used = arena_array(s->arena, size_t, s->n_classes);
+    struct node_class *class;
 
-    while (left > 0) {
-        struct node_class *class = next_packed(s, used, left);
-        uint32_t mix = class->most[0] < left ? class->most[0] : left;
+    while (left > 0 && (class = next_packed(s, used, left))) {
+        uint32_t mix = class->room < left ? class->room : left;
 
-        assign(s, class, used[class - s->classes]++, &mix);
+        assign_more(s, class, used[class - s->classes]++, mix);
         left -= mix;
     }
+    return left;
+}
+
+/* By default whatever breaks up nothing whole is filled first. */
+static void pack(struct by_classes *s, uint32_t left)
+{
+    for (size_t c = 0; c < s->n_classes; c++)
+        s->classes[c].room = s->gang->spec->score == GANG_SCORE_FRAGMENTATION ? gentle_most(s, &s->classes[c])
+                                                                              : class_most(s, &s->classes[c], 0);
+    left = fill(s, left);
+    for (size_t c = 0; c < s->n_classes && left > 0; c++)
+        s->classes[c].room = class_most(s, &s->classes[c], 0) - s->classes[c].room;
+    fill(s, left);
 }
 
 /* As even as the nodes allow: one more for every node that still takes one, until all are placed. */
@@ -293,6 +362,80 @@ static void spread(struct by_classes *s, uint32_t left)
             }
 }
 
+static size_t n_free(const struct gs_node *node, size_t n_asks)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_asks; i++)
+        n += node->lists[i].n;
+    return n;
+}
+
+/* What is left of their capacities and counters. The units are mixed, which is good enough to tell more from less; of
+ * billionths sixteen bits are dropped, so that no sum of them has too many. */
+static gs_amount amounts_left(const struct gs_node *node, size_t n_asks)
+{
+    gs_amount sum = 0;
+
+    for (size_t i = 0; i < n_asks; i++)
+        for (size_t k = 0; k < node->lists[i].n; k++) {
+            const struct gs_device *device = node->lists[i].items[k].device;
+
+            for (size_t c = 0; device->multi && c < device->n_left; c++)
+                sum += device->left[c] >> 16;
+        }
+    for (size_t i = 0; i < node->n_cells; i++)
+        for (size_t c = 0; c < node->cells[i].n_counters; c++)
+            sum += node->cells[i].counters[c] >> 16;
+    return sum;
+}
+
+static uint32_t first_rank(const struct node_class *class)
+{
+    return class->nodes[0].node ? class->nodes[0].node->rank : class->nodes[0].spot->rank;
+}
+
+/* The fullest first: with the fewest free devices that are asked for, then the least left of them, then of all else. */
+static int by_room(const struct by_classes *s, const struct node_class *a, const struct node_class *b)
+{
+    if (a->n_free != b->n_free)
+        return a->n_free < b->n_free ? -1 : 1;
+    if (a->amounts != b->amounts)
+        return a->amounts < b->amounts ? -1 : 1;
+    for (size_t r = 0; r < s->problem->n_resources; r++)
+        if (a->example->left[r] != b->example->left[r])
+            return a->example->left[r] < b->example->left[r] ? -1 : 1;
+    return 0;
+}
+
+static int cmp_packed(const void *a, const void *b, void *ctx)
+{
+    int order = by_room(ctx, a, b);
+
+    return order ? order : first_rank(a) < first_rank(b) ? -1 : first_rank(a) > first_rank(b);
+}
+
+static int cmp_spread(const void *a, const void *b, void *ctx)
+{
+    int order = by_room(ctx, b, a);
+
+    return order ? order : first_rank(a) < first_rank(b) ? -1 : first_rank(a) > first_rank(b);
+}
+
+/* Of nodes that take as many, pack has the fullest and spread the emptiest; else their names decide. */
+static void order_classes(struct by_classes *s)
+{
+    enum gang_score score = s->gang->spec->score;
+
+    if (score != GANG_SCORE_PACK && score != GANG_SCORE_SPREAD)
+        return;
+    for (size_t c = 0; c < s->n_classes; c++) {
+        s->classes[c].n_free = n_free(s->classes[c].example, s->problem->n_asks);
+        s->classes[c].amounts = amounts_left(s->classes[c].example, s->problem->n_asks);
+    }
+    qsort_r(s->classes, s->n_classes, sizeof(*s->classes), score == GANG_SCORE_PACK ? cmp_packed : cmp_spread, s);
+}
+
 static enum gs_outcome solve_one(struct by_classes *s)
 {
     uint32_t wanted = s->gang->kinds[0].n_members;
@@ -302,6 +445,7 @@ static enum gs_outcome solve_one(struct by_classes *s)
         total += (uint64_t)class_most(s, &s->classes[c], 0) * s->classes[c].n_nodes;
     if (total < wanted)
         return s->is_undecided ? GS_BUDGET : GS_NONE;
+    order_classes(s);
     if (s->gang->spec->score == GANG_SCORE_SPREAD || s->gang->spreads)
         spread(s, wanted);
     else
@@ -432,12 +576,95 @@ static bool walk(struct by_classes *s, size_t class, size_t node, uint32_t *left
     return found;
 }
 
+/* All on one node: the first class that takes them. */
+static bool pack_together(struct by_classes *s, const uint32_t *all)
+{
+    for (size_t c = 0; c < s->n_classes; c++)
+        if (ask_class(s, &s->classes[c], all) == GS_FOUND) {
+            assign(s, &s->classes[c], 0, all);
+            return true;
+        }
+    return false;
+}
+
+/* One more member of any kind that is left, the hardest to place first. Returns whether the class takes one. */
+static bool take_one(struct by_classes *s, struct node_class *class, uint32_t *mix, uint32_t *left)
+{
+    for (size_t i = 0; i < s->problem->n_groups; i++) {
+        uint32_t k = s->order[i];
+
+        if (left[k] == 0)
+            continue;
+        mix[k]++;
+        if (ask_class(s, class, mix) == GS_FOUND) {
+            left[k]--;
+            return true;
+        }
+        mix[k]--;
+    }
+    return false;
+}
+
+/* A member for each node that takes one. Whoever takes none now takes none later, when fewer kinds are left. */
+static void spread_first(struct by_classes *s, uint32_t *left)
+{
+    uint32_t *mix = arena_array(s->arena, uint32_t, s->problem->n_groups);
+    size_t bytes = s->problem->n_groups * sizeof(*mix);
+
+    for (size_t c = 0; c < s->n_classes; c++)
+        for (size_t n = 0; n < s->classes[c].n_nodes && take_one(s, &s->classes[c], mix, left); n++) {
+            assign(s, &s->classes[c], n, mix);
+            memset(mix, 0, bytes);
+        }
+}
+
+/* One more for each node in turn, until all are placed. When some are left over nothing is assigned: others may fit. */
+static bool spread_kinds(struct by_classes *s, uint32_t *left)
+{
+    bool progress = true;
+
+    spread_first(s, left);
+    while (progress && !is_done(s, left)) {
+        progress = false;
+        for (size_t i = 0; i < s->n_assigned; i++)
+            progress |= take_one(s, s->assigned[i].class, (uint32_t *)(uintptr_t)s->assigned[i].mix, left);
+    }
+    if (!is_done(s, left))
+        s->n_assigned = 0;
+    return is_done(s, left);
+}
+
+static void count_members(const struct by_classes *s, uint32_t *left)
+{
+    for (size_t k = 0; k < s->problem->n_groups; k++)
+        left[k] = s->gang->kinds[k].n_members;
+}
+
+/* As the placement has it, if that is simple: together on the fullest node, or evenly from the emptiest on. A pack that
+ * needs several nodes begins with the emptiest, which take the most. */
+static bool place_simply(struct by_classes *s, uint32_t *left)
+{
+    enum gang_score score = s->gang->spec->score;
+    bool found = false;
+
+    order_classes(s);
+    if (score == GANG_SCORE_PACK)
+        found = pack_together(s, left);
+    else if (score == GANG_SCORE_SPREAD)
+        found = spread_kinds(s, left);
+    if (!found && score == GANG_SCORE_PACK)
+        qsort_r(s->classes, s->n_classes, sizeof(*s->classes), cmp_spread, s);
+    return found;
+}
+
 static enum gs_outcome solve_many(struct by_classes *s)
 {
     uint32_t *left = arena_array(s->arena, uint32_t, s->problem->n_groups);
 
-    for (size_t k = 0; k < s->problem->n_groups; k++)
-        left[k] = s->gang->kinds[k].n_members;
+    count_members(s, left);
+    if (place_simply(s, left))
+        return GS_FOUND;
+    count_members(s, left);
     if (walk(s, 0, 0, left))
         return GS_FOUND;
     return s->is_undecided ? GS_BUDGET : GS_NONE;

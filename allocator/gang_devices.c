@@ -35,7 +35,8 @@ static bool is_charged(const struct device_use *use)
 
 /* ---- counters ---- */
 
-static gs_amount *counter_left(const struct pool_counters *counters, const char *set, const char *name)
+static gs_amount *counter_left(const struct pool_counters *counters, const char *set, const char *name,
+                               const struct counter **out_counter)
 {
     for (size_t s = 0; s < counters->view->n_sets; s++) {
         const struct counter_set *one = counters->view->sets[s];
@@ -43,8 +44,10 @@ static gs_amount *counter_left(const struct pool_counters *counters, const char 
         if (strcmp(one->name, set) != 0)
             continue;
         for (size_t c = 0; c < one->n_counters; c++)
-            if (strcmp(one->counters[c].name, name) == 0)
+            if (strcmp(one->counters[c].name, name) == 0) {
+                *out_counter = &one->counters[c];
                 return &counters->left[s][c];
+            }
     }
     return NULL;
 }
@@ -53,7 +56,9 @@ static void counters_subtract(const struct pool_counters *counters, const struct
 {
     for (size_t i = 0; i < device->n_consumes; i++)
         for (size_t c = 0; c < device->consumes[i].n_counters; c++) {
-            gs_amount *left = counter_left(counters, device->consumes[i].set, device->consumes[i].counters[c].name);
+            const struct counter *whole;
+            gs_amount *left =
+                counter_left(counters, device->consumes[i].set, device->consumes[i].counters[c].name, &whole);
 
             if (left)
                 *left -= gang_amount(&device->consumes[i].counters[c].value);
@@ -138,6 +143,7 @@ static void fill_capacities(struct builder *b, struct gang_device *out, const st
         left[i] = gang_amount(&out->device->capacities[i].value);
         if (use->consumed)
             left[i] -= gang_amount(&use->consumed[i]);
+        out->gs.parted = out->gs.parted || left[i] < gang_amount(&out->device->capacities[i].value);
     }
     out->gs.left = left;
     out->gs.n_left = out->device->n_capacities;
@@ -155,10 +161,13 @@ static void fill_counters(struct builder *b, struct gang_device *out, const stru
     for (size_t i = 0; i < out->device->n_consumes; i++)
         for (size_t c = 0; c < out->device->consumes[i].n_counters; c++) {
             const struct counter *counter = &out->device->consumes[i].counters[c];
-            gs_amount *left = counter_left(counters, out->device->consumes[i].set, counter->name);
+            const struct counter *whole;
+            gs_amount *left = counter_left(counters, out->device->consumes[i].set, counter->name, &whole);
 
-            if (left)
-                uses[out->gs.n_counters++] = (struct gs_use){left, gang_amount(&counter->value)};
+            if (!left)
+                continue;
+            uses[out->gs.n_counters++] = (struct gs_use){left, gang_amount(&counter->value)};
+            out->gs.parted = out->gs.parted || *left < gang_amount(&whole->value);
         }
     out->gs.counters = uses;
 }

@@ -92,7 +92,7 @@ struct gang_lift {
     size_t constraint;     /* of the spec; SIZE_MAX: none */
     bool all_selectors;    /* of all requests */
     const char *selector;  /* this one */
-    bool node_states; /* that nodes are cordoned, not ready, or tainted because of what is told of their state */
+    bool node_states;      /* that nodes are cordoned, not ready, or tainted because of what is told of their state */
     bool device_taints, node_taints, node_selector, node_affinity, node_name, ports, counters, capacity;
     const char *resource; /* asked by pods */
 };
@@ -245,9 +245,9 @@ enum gs_outcome gang_by_classes(struct gang *gang, const struct gang_survey *sur
 
 /* ---- score.c ---- */
 
-/* A job of one pod by the fragmentation score: placed, proven to fit nowhere, or not a matter for the score. */
+/* Members by the fragmentation score: placed, proven to fit nowhere, or not a matter for the score. */
 enum gang_scored { GANG_NOT_SCORED, GANG_SCORED, GANG_SCORED_NONE };
-enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out);
+enum gang_scored gang_score_members(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out);
 
 /* ---- gang_plan.c ---- */
 
@@ -288,6 +288,9 @@ enum gang_steering {
 /* Replay the placement through predict on the steered claims. Where devices cannot be told apart the plan becomes what
  * first fit makes of it with the members in their plain order; *placement is replaced then. */
 enum gang_steering gang_check(struct gang *gang, struct placement **placement);
+/* Whether steering holds the placement when the members start in turns; then they have them, and *placement may be
+ * replaced by what it becomes. For placements that gang_check() found to be GANG_BIND_ONLY. */
+bool gang_hold_in_turns(struct gang *gang, struct placement **placement);
 /* Mark what only binding can hold. */
 void gang_bind_only(struct placement *placement);
 
@@ -295,6 +298,8 @@ void gang_bind_only(struct placement *placement);
 
 /* Give the members their turns; is_exact: the steered claims leave kube-scheduler no choice of devices. */
 void gang_turns(struct gang *gang, bool is_exact, struct placement *placement);
+/* The placement holds only when members start in these turns; where any has shares, each goes alone. */
+void gang_set_turns(struct gang *gang, const size_t *turns, struct placement *placement);
 
 /* ---- explain_passing.c ---- */
 

@@ -193,15 +193,16 @@ static void list_ask(struct builder *b, uint32_t number, const struct bench *ben
 
 /* ---- nodes ---- */
 
-static bool label_admits(const struct builder *b, const struct gang_kind *kind, const struct node_info *node)
+bool gang_label_admits(const struct gang *gang, const struct gang_choice *choice, const struct gang_kind *kind,
+                       const struct node_info *node)
 {
-    for (size_t i = 0; i < b->gang->spec->n_constraints; i++) {
+    for (size_t i = 0; i < gang->spec->n_constraints; i++) {
         const char *value;
 
-        if (!(kind->label_constraints >> i & 1) || !b->choice->labels || !b->choice->labels[i])
+        if (!(kind->label_constraints >> i & 1) || !choice->labels || !choice->labels[i])
             continue;
-        value = node_label(node, b->gang->spec->constraints[i].key);
-        if (!value || strcmp(value, b->choice->labels[i]) != 0)
+        value = node_label(node, gang->spec->constraints[i].key);
+        if (!value || strcmp(value, choice->labels[i]) != 0)
             return false;
     }
     return true;
@@ -262,7 +263,7 @@ static uint64_t kinds_on(const struct builder *b, const struct gang_node *node)
 
         if (kind->forms[node->gs.form] && has_room(b->gang, kind, &node->gs) &&
             node_admits(&kind->rules, node->node->info).obstacle == NODE_ADMITS &&
-            claims_admit(kind, node->node->info) && label_admits(b, kind, node->node->info))
+            claims_admit(kind, node->node->info) && gang_label_admits(b->gang, b->choice, kind, node->node->info))
             kinds |= (uint64_t)1 << k;
     }
     return kinds;

@@ -12,6 +12,7 @@
 #include "allocator/base/banned.h"
 
 #define MAX_UNSTEERED 16 /* choices whose placements cannot be steered, before one of them is taken all the same */
+#define MAX_KEPT      32 /* placements that did not count */
 
 struct plan {
     struct gang *gang;
@@ -22,10 +23,11 @@ struct plan {
     bool insists; /* on preferred constraints too */
     bool is_undecided;
     bool wants_placement;
-    bool is_steered;             /* a placement counts only when steering holds it */
-    unsigned n_unsteered;        /* how many did not count */
-    struct placement *placement; /* NULL: the one that was found cannot be told or is wrong */
-    struct placement *bind_only; /* the first that did not count */
+    bool is_steered;                  /* a placement counts only when steering holds it */
+    unsigned n_unsteered;             /* how many did not count */
+    struct placement *placement;      /* NULL: the one that was found cannot be told or is wrong */
+    struct placement *kept[MAX_KEPT]; /* those that did not count, in the order in which they were found */
+    size_t n_kept;
 };
 
 /* ---- one choice ---- */
@@ -155,13 +157,14 @@ static bool accept(struct plan *plan, const struct gs_solution *solution)
         plan->placement = NULL;
         return true;
     }
-    plan->bind_only = plan->bind_only ? plan->bind_only : plan->placement;
+    if (plan->n_kept < MAX_KEPT)
+        plan->kept[plan->n_kept++] = plan->placement;
     return false;
 }
 
 static enum gs_outcome find_one(struct plan *plan, struct gs_solution *out)
 {
-    switch (gang_score_one(plan->gang, &plan->choice, out)) {
+    switch (gang_score_members(plan->gang, &plan->choice, out)) {
     case GANG_SCORED:
         return GS_FOUND;
     case GANG_SCORED_NONE:
@@ -411,6 +414,16 @@ static bool is_cut(const struct gang *gang)
     return false;
 }
 
+/* No placement holds whatever the order: the first that does in turns, else the first that was found. */
+static struct placement *second_best(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_kept; i++)
+        if (gang_hold_in_turns(plan->gang, &plan->kept[i]))
+            return plan->kept[i];
+    gang_bind_only(plan->kept[0]);
+    return plan->kept[0];
+}
+
 enum gs_outcome gang_plan(struct gang *gang, bool wants_placement, struct placement **out)
 {
     size_t n = gang->spec->n_constraints;
@@ -432,9 +445,8 @@ enum gs_outcome gang_plan(struct gang *gang, bool wants_placement, struct placem
         plan.insists = false;
         found = settle(&plan, 0);
     }
-    if (plan.bind_only && (!found || plan.n_unsteered == MAX_UNSTEERED)) {
-        gang_bind_only(plan.bind_only);
-        plan.placement = plan.bind_only;
+    if (plan.n_kept && (!found || plan.n_unsteered == MAX_UNSTEERED)) {
+        plan.placement = second_best(&plan);
         found = true;
     }
     if (found) {

@@ -163,6 +163,39 @@ void replay_turn_init(struct replay_turn *turn, const struct replay *r, struct a
     turn->got = arena_array(arena, const struct allocation **, r->n_members);
 }
 
+static const void *copy_of(struct arena *arena, const void *from, size_t size)
+{
+    void *out = arena_alloc(arena, size, alignof(void *));
+
+    if (size)
+        memcpy(out, from, size);
+    return out;
+}
+
+struct replay_kept replay_keep(const struct replay *r, const struct replay_turn *turn)
+{
+    size_t n = r->gang->n_shared;
+
+    return (struct replay_kept){
+        .mark = ledger_mark(turn->ledger),
+        .shared = copy_of(turn->arena, turn->shared, n * sizeof(*turn->shared)),
+        .shared_nodes = copy_of(turn->arena, turn->shared_nodes, n * sizeof(*turn->shared_nodes)),
+        .got = copy_of(turn->arena, turn->got, r->n_members * sizeof(*turn->got)),
+    };
+}
+
+void replay_return(const struct replay *r, struct replay_turn *turn, const struct replay_kept *kept)
+{
+    size_t n = r->gang->n_shared;
+
+    ledger_rollback(turn->ledger, kept->mark);
+    if (n > 0) {
+        memcpy(turn->shared, kept->shared, n * sizeof(*turn->shared));
+        memcpy(turn->shared_nodes, kept->shared_nodes, n * sizeof(*turn->shared_nodes));
+    }
+    memcpy(turn->got, kept->got, r->n_members * sizeof(*turn->got));
+}
+
 static bool usable_on(const struct allocation *allocation, const struct node *node)
 {
     if (allocation->only_node)
@@ -170,33 +203,50 @@ static bool usable_on(const struct allocation *allocation, const struct node *no
     return !allocation->selector || node_selector_matches(allocation->selector, node->info);
 }
 
-static bool take_results(struct replay_turn *turn, const struct replay_member *member, const struct allocation **got,
-                         const size_t *asked, size_t n, const struct prediction *prediction)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct replay_claim *claim = &member->claims[asked[i]];
+/* What a member asks for, and is given. */
+struct asking {
+    const struct claim **claims;
+    size_t *entries; /* in the member's claims */
+    size_t n;
+    struct prediction prediction;
+};
 
-        got[asked[i]] = &prediction->allocations[i];
-        if (claim->is_exact && !replay_as_planned(got[asked[i]], claim->planned))
+static bool is_as_planned(const struct replay_member *member, const struct asking *asking, bool exact_only)
+{
+    for (size_t i = 0; i < asking->n; i++) {
+        const struct replay_claim *claim = &member->claims[asking->entries[i]];
+
+        if ((claim->is_exact || !exact_only) && !replay_as_planned(&asking->prediction.allocations[i], claim->planned))
             return false;
-        if (claim->shared != SIZE_MAX) {
-            turn->shared[claim->shared] = got[asked[i]];
-            turn->shared_nodes[claim->shared] = member->node;
-        }
-        ledger_take(turn->ledger, got[asked[i]]);
     }
     return true;
 }
 
-static bool schedule(const struct replay *r, struct replay_turn *turn, size_t index)
+static void take_results(const struct replay *r, struct replay_turn *turn, size_t index, const struct asking *asking)
 {
     const struct replay_member *member = &r->members[index];
-    const struct claim **claims = arena_array(turn->arena, const struct claim *, member->n_claims);
-    size_t *asked = arena_array(turn->arena, size_t, member->n_claims), n = 0;
-    const struct search_options options = {0};
-    struct prediction prediction;
-    struct shape *shape;
 
+    ledger_add_pod(turn->ledger, member->node, member->demand);
+    for (size_t i = 0; i < asking->n; i++) {
+        const struct replay_claim *claim = &member->claims[asking->entries[i]];
+        const struct allocation *got = &asking->prediction.allocations[i];
+
+        turn->got[index][asking->entries[i]] = got;
+        if (claim->shared != SIZE_MAX) {
+            turn->shared[claim->shared] = got;
+            turn->shared_nodes[claim->shared] = member->node;
+        }
+        ledger_take(turn->ledger, got);
+    }
+}
+
+/* The member's claims that are still to be allocated; false when one cannot be, or cannot be used on its node. */
+static bool ask(const struct replay *r, struct replay_turn *turn, size_t index, struct asking *out)
+{
+    const struct replay_member *member = &r->members[index];
+
+    *out = (struct asking){.claims = arena_array(turn->arena, const struct claim *, member->n_claims),
+                           .entries = arena_array(turn->arena, size_t, member->n_claims)};
     turn->got[index] = arena_array(turn->arena, const struct allocation *, member->n_claims);
     for (size_t c = 0; c < member->n_claims; c++) {
         const struct replay_claim *claim = &member->claims[c];
@@ -207,16 +257,35 @@ static bool schedule(const struct replay *r, struct replay_turn *turn, size_t in
         turn->got[index][c] = given;
         if (given)
             continue;
-        asked[n] = c;
-        claims[n++] = claim->claim;
+        out->entries[out->n] = c;
+        out->claims[out->n++] = claim->claim;
     }
-    shape = shape_new(r->gang->snapshot, claims, n);
-    predict_shape(shape, turn->ledger, member->node, &options, turn->arena, &prediction);
-    shape_free(shape);
-    if (prediction.verdict != PREDICT_ALLOCATED)
-        return false;
-    ledger_add_pod(turn->ledger, member->node, member->demand);
-    return take_results(turn, member, turn->got[index], asked, n, &prediction);
+    return true;
+}
+
+bool replay_member(const struct replay *r, struct replay_turn *turn, size_t index, enum replay_wish wish)
+{
+    const struct replay_member *member = &r->members[index];
+    const struct search_options options = {0};
+    struct arena_mark mark = arena_mark(turn->arena);
+    struct asking asking;
+    struct shape *shape;
+    bool held = ask(r, turn, index, &asking);
+
+    if (held) {
+        shape = shape_new(r->gang->snapshot, asking.claims, asking.n);
+        predict_shape(shape, turn->ledger, member->node, &options, turn->arena, &asking.prediction);
+        shape_free(shape);
+        held = asking.prediction.verdict == PREDICT_ALLOCATED &&
+               is_as_planned(member, &asking, wish == REPLAY_WHAT_IS_GIVEN);
+    }
+    if (held && wish != REPLAY_TRY)
+        take_results(r, turn, index, &asking);
+    else {
+        turn->got[index] = NULL;
+        arena_rewind(turn->arena, mark);
+    }
+    return held;
 }
 
 /* ---- what the gang asks of all its devices together ---- */
@@ -360,7 +429,7 @@ static bool uses_excluded(const struct gang *gang, const struct replay *r, const
     return false;
 }
 
-static bool gang_agrees(const struct replay *r, const struct replay_turn *turn)
+bool replay_agrees(const struct replay *r, const struct replay_turn *turn)
 {
     const struct gang_spec *spec = r->gang->spec;
 
@@ -376,17 +445,21 @@ static bool gang_agrees(const struct replay *r, const struct replay_turn *turn)
 
 /* ---- an order ---- */
 
-/* Whether all members find devices in this order; what they are given stays in `turn`. */
+void replay_charge(const struct replay *r, size_t n)
+{
+    r->gang->steps -= r->gang->steps < n * TURN_STEPS ? r->gang->steps : n * TURN_STEPS;
+}
+
 bool replay_play(const struct replay *r, struct replay_turn *turn, const size_t *order, size_t n)
 {
     bool held = true;
 
     for (size_t i = 0; i < n && held; i++)
-        held = schedule(r, turn, order[i]);
+        held = replay_member(r, turn, order[i], REPLAY_WHAT_IS_GIVEN);
     if (r->is_exact)
         return held;
-    r->gang->steps -= r->gang->steps < n * TURN_STEPS ? r->gang->steps : n * TURN_STEPS;
-    return held && gang_agrees(r, turn);
+    replay_charge(r, n);
+    return held && replay_agrees(r, turn);
 }
 
 static bool replay_order(const struct replay *r, const size_t *order, size_t n)

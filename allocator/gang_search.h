@@ -62,6 +62,7 @@ struct gs_device {
     bool multi;    /* any number of takers while its amounts last */
     bool pins;     /* who takes it can run on the node it was taken on only */
     bool charged;  /* its counters are taken by a share that exists already */
+    bool parted;   /* some of its amounts, or of the counters that it needs, were taken when the search began */
     /* A request (not of mode All) takes devices of equal likeness only. 0 for all unless a steerable plan is wanted. */
     uint64_t likeness;
     struct gs_cell *cell;

@@ -22,14 +22,21 @@ struct sums {
 
 /* Something that members of the gang share: a device, or where first fit has a say all the devices of a node. */
 struct common {
-    const void *key;              /* the pool_device, the node, or the gang for devices of the network */
-    const struct device *device;  /* NULL: one member a turn */
-    const struct device_use *use; /* before the gang */
-    size_t turn;                  /* of those who came last */
-    size_t n;                     /* results of that turn */
-    gs_amount *before;            /* per capacity: of earlier turns */
-    struct sums *during;          /* per capacity: of that turn */
+    const void *key;                  /* the pool_device, the node, or the gang for devices of the network */
+    const struct device *device;      /* NULL: one member a turn */
+    const struct device_use *use;     /* before the gang */
+    size_t turn;                      /* of those who came last */
+    size_t n;                         /* results of that turn */
+    const struct device_result *only; /* of the claim that all of these are of, if several members use it */
+    gs_amount *before;                /* per capacity: of earlier turns */
+    struct sums *during;              /* per capacity: of that turn */
     bool is_joined;
+};
+
+/* A claim that several members use: it is allocated once, by any of those who have the turn of the first. */
+struct seen {
+    const struct device_result *results;
+    size_t turn;
 };
 
 struct turns {
@@ -38,7 +45,7 @@ struct turns {
     bool is_exact;
     struct common *commons;
     size_t n, cap;
-    const struct device_result **seen; /* of claims that several members use: each is allocated once */
+    struct seen *seen;
     size_t n_seen, cap_seen;
 };
 
@@ -102,22 +109,27 @@ static const struct allocation *taken_by(const struct turns *t, const struct pla
 }
 
 /* Whether an earlier member of the order brings the claim's devices already. */
-static bool is_seen(const struct turns *t, const struct device_result *results)
+static const struct seen *find_seen(const struct turns *t, const struct device_result *results)
 {
     for (size_t i = 0; i < t->n_seen; i++)
-        if (t->seen[i] == results)
-            return true;
-    return false;
+        if (t->seen[i].results == results)
+            return &t->seen[i];
+    return NULL;
 }
 
-static void note_seen(struct turns *t, const struct placed_claim *claim)
+static bool is_for_several(const struct placed_claim *claim)
+{
+    return claim->source == GANG_CLAIM_SHARED || claim->source == GANG_CLAIM_EXISTING;
+}
+
+static void note_seen(struct turns *t, const struct placed_claim *claim, size_t turn)
 {
     const struct device_result *results = taken_by(t, claim)->results;
 
-    if ((claim->source != GANG_CLAIM_SHARED && claim->source != GANG_CLAIM_EXISTING) || is_seen(t, results))
+    if (!is_for_several(claim) || find_seen(t, results))
         return;
     mem_grow(t->seen, t->n_seen, t->cap_seen);
-    t->seen[t->n_seen++] = results;
+    t->seen[t->n_seen++] = (struct seen){results, turn};
 }
 
 static gs_amount consumed_of(const struct device_result *result, const char *key)
@@ -138,7 +150,7 @@ static size_t sum_up(const struct turns *t, const struct placed_member *member, 
     for (size_t k = 0; k < member->n_claims; k++) {
         const struct allocation *taken = taken_by(t, &member->claims[k]);
 
-        for (size_t i = 0; i < taken->n_results && !is_seen(t, taken->results); i++) {
+        for (size_t i = 0; i < taken->n_results && !find_seen(t, taken->results); i++) {
             const struct device_use *use;
             gs_amount amount;
 
@@ -155,25 +167,72 @@ static size_t sum_up(const struct turns *t, const struct placed_member *member, 
 
 /* ---- turns ---- */
 
+static bool has_results_on(const struct turns *t, const struct device_result *results, size_t n,
+                           const struct common *common)
+{
+    const struct device_use *use;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_counted(&results[i]) && find_device(t, &results[i], &use) == common->key)
+            return true;
+    return false;
+}
+
+/* A claim with results on the device that somebody of its present turn brings, or the member instead; NULL: none. */
+static const struct device_result *find_joint(const struct turns *t, const struct placed_member *member,
+                                              const struct common *common)
+{
+    for (size_t k = 0; k < member->n_claims; k++) {
+        const struct allocation *taken = taken_by(t, &member->claims[k]);
+        const struct seen *seen = find_seen(t, taken->results);
+
+        if (seen && seen->turn == common->turn && has_results_on(t, taken->results, taken->n_results, common))
+            return taken->results;
+    }
+    return NULL;
+}
+
 /* Whether the member can go together with those of the present turn: whoever comes last finds room although all the
  * others count twice. */
 static bool has_room(const struct turns *t, const struct placed_member *member, const struct common *common)
 {
+    const struct device_result *joint;
+
     if (!common->device)
         return !common->is_joined;
+    joint = find_joint(t, member, common);
     for (size_t c = 0; c < common->device->n_capacities && common->n > 0; c++) {
         const struct sums *theirs = &common->during[c];
         struct sums sums;
-        gs_amount held = common->use->consumed ? gang_amount(&common->use->consumed[c]) : 0, least;
+        gs_amount held = common->use->consumed ? gang_amount(&common->use->consumed[c]) : 0, least = theirs->least;
 
-        if (sum_up(t, member, common, c, &sums) == 0)
+        if (sum_up(t, member, common, c, &sums) > 0)
+            least = sums.least < least ? sums.least : least;
+        else if (!joint || joint == common->only)
             return true;
-        least = sums.least < theirs->least ? sums.least : theirs->least;
         if (held + common->before[c] + 2 * (theirs->total + sums.total) - least >
             gang_amount(&common->device->capacities[c].value))
             return false;
     }
     return true;
+}
+
+/* The claim that brings all that the member adds to the device, if several members use it. */
+static const struct device_result *only_of(const struct turns *t, const struct placed_member *member,
+                                           const struct common *common)
+{
+    const struct device_result *only = NULL;
+
+    for (size_t k = 0; k < member->n_claims; k++) {
+        const struct allocation *taken = taken_by(t, &member->claims[k]);
+
+        if (find_seen(t, taken->results) || !has_results_on(t, taken->results, taken->n_results, common))
+            continue;
+        if (only || !is_for_several(&member->claims[k]))
+            return NULL;
+        only = taken->results;
+    }
+    return only;
 }
 
 static void join(const struct turns *t, const struct placed_member *member, struct common *common, size_t turn)
@@ -194,6 +253,8 @@ static void join(const struct turns *t, const struct placed_member *member, stru
         theirs->least = is_first || sums.least < theirs->least ? sums.least : theirs->least;
         theirs->total += sums.total;
     }
+    if (is_first || n > 0)
+        common->only = is_first ? only_of(t, member, common) : NULL;
     common->n = turn > common->turn ? n : common->n + n;
     common->turn = turn;
     common->is_joined = true;
@@ -247,7 +308,7 @@ static size_t turn_of(struct turns *t, size_t m)
     for (size_t i = 0; i < n; i++)
         join(t, member, &t->commons[at[i]], turn);
     for (size_t k = 0; k < member->n_claims; k++)
-        note_seen(t, &member->claims[k]);
+        note_seen(t, &member->claims[k], turn);
     return turn;
 }
 
@@ -279,4 +340,28 @@ void gang_turns(struct gang *gang, bool is_exact, struct placement *placement)
     placement->members = members;
     free(t.commons);
     free(t.seen);
+}
+
+/* How many go before the member when everybody goes alone. */
+static size_t count_before(const size_t *turns, size_t n, size_t member)
+{
+    size_t before = 0;
+
+    for (size_t m = 0; m < n; m++)
+        before += turns[m] < turns[member] || (turns[m] == turns[member] && m < member);
+    return before;
+}
+
+void gang_set_turns(struct gang *gang, const size_t *turns, struct placement *placement)
+{
+    struct turns t = {.gang = gang, .placement = placement};
+    struct placed_member *members = arena_array(gang->arena, struct placed_member, placement->n_members);
+    bool is_alone = has_shares(&t);
+
+    for (size_t m = 0; m < placement->n_members; m++) {
+        members[m] = placement->members[m];
+        members[m].turn = is_alone ? count_before(turns, placement->n_members, m) : turns[m];
+    }
+    placement->members = members;
+    placement->needs_turns = true;
 }

@@ -1,569 +1,263 @@
-/* The fragmentation score of jobs of one pod.
+/* The fragmentation score: members of a gang, placed one after the other where they add the least fragments.
  *
  * A node's fragments, for a typical pod, are the free shares of its devices that this pod could not use there: all of
  * them if the pod does not fit the node, else those that are too small or of the wrong kind, and in part (COPIES) those
  * that would still be free when the node is filled with such pods. Weighted over the workload this is the node's
- * fragmentation; a pod goes to the node and devices where it adds the least to it. Between equal increases the fullest
- * node wins.
+ * fragmentation; a member goes to the node and devices where it adds the least to it. Between equal increases the
+ * fullest node wins.
  *
  * A typical pod weighs as much as it is common, times how scarce the devices are that it selects: all shares that exist
  * by those that it could use. Else pods that take any device use up the few that others depend on.
  *
  * Source: the idea of fragmentation gradient descent (Weng et al., USENIX ATC 2023, section 3), written from the idea.
- * Departures: copies and scarcity.
+ * Departures: copies, scarcity, gangs.
  *
- * It must be quick, because every waiting pod asks it of every node. So what is known of a node (its facts: room on
+ * The score only ever chooses. What it knows of a node is exact for the members it takes on (plain requests, devices of
+ * the node that share nothing), so that whatever it places is valid; whom it cannot place, the search of gang_plan.c
+ * decides about - unless it is plain that all there is to try has been tried.
+ *
+ * It must be quick, because every waiting job asks it of every node. So what is known of a node (its facts: room on
  * each device, which selections of the workload match it, how many devices serve each typical shape) is kept per node
- * state, and the verdict for a question as well: after a placement one node is looked at anew. Nodes whose devices
- * share counters or lie in the network, and jobs with more to them than one request, go the general way. */
-#include <float.h>
-#include <math.h>
+ * state, and the verdict for a question as well: after a placement one node is looked at anew. Within a gang the nodes
+ * stand in a heap, and one that took a member is judged again on a copy of its facts. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocator/base/mem.h"
-#include "allocator/gang_internal.h"
+#include "allocator/gang_builder.h"
 #include "allocator/gang_notes.h"
+#include "allocator/score.h"
 
 #include "allocator/base/banned.h"
 
-#define MAX_DEVICES    16 /* of a node that is scored */
-#define MAX_SELECTIONS 64
-#define MAX_SHAPES     256
-#define WHOLE          INT64_MAX /* need: all of the device */
-#define PER_CLAIM      32
-#define MAX_COPIES     1024 /* of a pod on one device: more say nothing */
-/* How much of a typical pod's fragments is what many of them would leave, the rest being what one of them could not
- * use. One alone says too little about CPU that runs out, many alone too much about what may never come. In the openb
- * traces 0.05 and 0.1 gained over none on all workloads; 0.2 lost 0.02 % of all GPUs on one. */
-#define COPIES 0.1f
+#define MAX_MEMBERS 4096 /* of a gang that is scored */
+#define MAX_CHUNK   8    /* members that are looked ahead on one node */
+#define MOST_ALIKE  1024 /* verdicts that are kept for nodes which look alike */
 
-struct selection {
-    const struct claim_ask *ask; /* class and selectors */
-};
-struct typical_shape { /* what a typical pod wants of devices */
-    uint32_t selection, count;
-    int64_t need; /* of the device's one capacity, in thousandths */
-};
-struct typical_pod {
-    float weight;
-    uint32_t shape; /* UINT32_MAX: no devices */
-    int64_t cpu, memory;
-    double per_cpu, per_memory; /* one by them */
-};
-struct gang_workload {
-    struct arena arena;
-    struct selection selections[MAX_SELECTIONS];
-    size_t n_selections;
-    struct typical_shape *shapes;
-    size_t n_shapes, cap_shapes;
-    struct typical_pod *pods;
-    size_t n_pods, cap_pods;
-    const struct claim **claims; /* that ask for every selection, in order */
-    size_t n_claims;
-    struct digest digest;
-};
-
-/* ---- the workload ---- */
-
-static bool same_texts(const char *const *a, const char *const *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!a[i] || !b[i] || strcmp(a[i], b[i]) != 0)
-            return false;
-    return true;
-}
-
-static bool same_selection(const struct claim_ask *a, const struct claim_ask *b)
-{
-    return strcmp(a->class_name, b->class_name) == 0 && a->n_selectors == b->n_selectors &&
-           same_texts(a->selectors, b->selectors, a->n_selectors);
-}
-
-/* The number of the selection, or MAX_SELECTIONS when it is unknown. */
-static uint32_t find_selection(const struct gang_workload *w, const struct claim_ask *ask)
-{
-    uint32_t s = 0;
-
-    while (s < w->n_selections && !same_selection(w->selections[s].ask, ask))
-        s++;
-    return s < w->n_selections ? s : MAX_SELECTIONS;
-}
-
-static int64_t thousandths(const struct quantity *amount)
-{
-    gs_amount exact = gang_amount(amount) / 1000000;
-
-    return exact > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)exact;
-}
-
-static int64_t need_of(const struct claim_ask *ask)
-{
-    return ask->n_capacity ? thousandths(&ask->capacity[0].amount) : WHOLE;
-}
-
-static uint32_t shape_number(struct gang_workload *w, const struct claim_ask *ask)
-{
-    uint32_t selection = find_selection(w, ask);
-    struct typical_shape shape;
-
-    if (selection == MAX_SELECTIONS) {
-        if (w->n_selections == MAX_SELECTIONS || w->n_shapes == MAX_SHAPES)
-            return UINT32_MAX;
-        selection = (uint32_t)w->n_selections;
-        w->selections[w->n_selections++].ask = ask;
-    }
-    shape = (struct typical_shape){selection, (uint32_t)ask->count, need_of(ask)};
-    for (size_t i = 0; i < w->n_shapes; i++)
-        if (w->shapes[i].selection == shape.selection && w->shapes[i].count == shape.count &&
-            w->shapes[i].need == shape.need)
-            return (uint32_t)i;
-    if (w->n_shapes == MAX_SHAPES)
-        return UINT32_MAX;
-    mem_grow(w->shapes, w->n_shapes, w->cap_shapes);
-    w->shapes[w->n_shapes] = shape;
-    return (uint32_t)w->n_shapes++;
-}
-
-/* What can be counted in copies. Mode All takes whatever a node has, and no claim can hold more than CLAIM_MAX_RESULTS.
- */
-static bool is_countable(const struct claim_ask *ask)
-{
-    return ask->mode == MODE_EXACT_COUNT && ask->count > 0 && ask->count <= CLAIM_MAX_RESULTS;
-}
-
-static int64_t demand_of(const struct pod_rules *rules, const char *resource)
-{
-    for (size_t i = 0; i < rules->demand.n_resources; i++)
-        if (strcmp(rules->demand.resources[i].name, resource) == 0)
-            return scheduler_units(resource, &rules->demand.resources[i].amount);
-    return 0;
-}
-
-static int add_typical(struct gang_workload *w, const struct gang_typical *typical, const struct features *features,
-                       struct error *err)
-{
-    struct typical_pod pod = {.weight = (float)typical->weight, .shape = UINT32_MAX};
-    struct pod_rules rules;
-    struct claim *claim = NULL;
-
-    if (!(typical->weight > 0) || !isfinite(typical->weight))
-        return error_field(err, "weight", "must be a positive number");
-    if (pod_rules_parse(typical->pod, NULL, &w->arena, &rules, err) < 0)
-        return error_in(err, "pod");
-    if (typical->claim && claim_parse(typical->claim, features, false, &w->arena, &claim, err) < 0)
-        return error_in(err, "claim");
-    pod.cpu = demand_of(&rules, "cpu");
-    pod.memory = demand_of(&rules, "memory");
-    pod.per_cpu = pod.cpu > 0 ? 1 / (double)pod.cpu : 0;
-    pod.per_memory = pod.memory > 0 ? 1 / (double)pod.memory : 0;
-    if (claim && claim->n_requests && claim->requests[0].n_asks && is_countable(&claim->requests[0].asks[0]))
-        pod.shape = shape_number(w, &claim->requests[0].asks[0]);
-    mem_grow(w->pods, w->n_pods, w->cap_pods);
-    w->pods[w->n_pods++] = pod;
-    return 0;
-}
-
-/* Claims that ask for one device of every selection: what a bench is asked with. */
-static void make_claims(struct gang_workload *w)
-{
-    w->n_claims = (w->n_selections + PER_CLAIM - 1) / PER_CLAIM;
-    w->claims = arena_array(&w->arena, const struct claim *, w->n_claims + 1);
-    for (size_t c = 0; c < w->n_claims; c++) {
-        size_t first = c * PER_CLAIM;
-        size_t n = w->n_selections - first < PER_CLAIM ? w->n_selections - first : PER_CLAIM;
-        struct claim *claim = arena_new(&w->arena, struct claim);
-        struct claim_request *requests = arena_array(&w->arena, struct claim_request, n);
-
-        for (size_t i = 0; i < n; i++) {
-            struct claim_ask *ask = arena_new(&w->arena, struct claim_ask);
-
-            *ask = *w->selections[first + i].ask;
-            ask->mode = MODE_EXACT_COUNT;
-            ask->count = 1;
-            ask->n_capacity = 0;
-            ask->has_capacity = false;
-            requests[i] = (struct claim_request){.name = arena_printf(&w->arena, "s%zu", i), .asks = ask, .n_asks = 1};
-        }
-        *claim = (struct claim){.ns = "", .name = "workload", .requests = requests, .n_requests = n};
-        w->claims[c] = claim;
-    }
-}
-
-static void digest_workload(struct gang_workload *w)
-{
-    w->digest = (struct digest){23, 29};
-    for (size_t i = 0; i < w->n_selections; i++) {
-        const struct claim_ask *ask = w->selections[i].ask;
-
-        digest_text(&w->digest, ask->class_name, strlen(ask->class_name));
-        digest_add(&w->digest, ask->n_selectors);
-        for (size_t s = 0; s < ask->n_selectors; s++)
-            if (ask->selectors[s])
-                digest_text(&w->digest, ask->selectors[s], strlen(ask->selectors[s]));
-    }
-    for (size_t i = 0; i < w->n_shapes; i++) {
-        digest_add(&w->digest, (uint64_t)w->shapes[i].selection << 32 | w->shapes[i].count);
-        digest_add(&w->digest, (uint64_t)w->shapes[i].need);
-    }
-    for (size_t i = 0; i < w->n_pods; i++) {
-        digest_text(&w->digest, (const char *)&w->pods[i].weight, sizeof(w->pods[i].weight));
-        digest_add(&w->digest, w->pods[i].shape);
-        digest_add(&w->digest, (uint64_t)w->pods[i].cpu);
-        digest_add(&w->digest, (uint64_t)w->pods[i].memory);
-    }
-}
-
-struct gang_workload *gang_workload_new(const struct gang_typical *typical, size_t n, const struct features *features,
-                                        struct error *err)
-{
-    struct gang_workload *w = mem_new(struct gang_workload);
-    float total = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (add_typical(w, &typical[i], features, err) < 0) {
-            (void)error_in(err, "typical[%zu]", i);
-            gang_workload_free(w);
-            return NULL;
-        }
-    for (size_t i = 0; i < w->n_pods; i++)
-        total += w->pods[i].weight;
-    for (size_t i = 0; i < w->n_pods; i++)
-        w->pods[i].weight /= total;
-    make_claims(w);
-    digest_workload(w);
-    return w;
-}
-
-void gang_workload_free(struct gang_workload *workload)
-{
-    if (!workload)
-        return;
-    arena_release(&workload->arena);
-    free(workload->shapes);
-    free(workload->pods);
-    free(workload);
-}
-
-/* ---- facts of a node ---- */
-
-struct room {            /* on one device */
-    int64_t left, total; /* of its one capacity, in thousandths; a device that is not shared is all or nothing */
-    float share;         /* of the device, per thousandth */
-    uint32_t index;      /* in its pool */
-    uint32_t pool;       /* slot */
-    bool multi;
-    uint64_t selections;
-    const struct device *device; /* alive as long as the state is the snapshot's */
-};
-struct facts {
-    struct digest state;
-    bool is_simple; /* the score knows what to do with the node */
-    uint32_t n_devices;
-    int64_t cpu, memory, pods; /* left */
-    float free;                /* sum of shares that are left */
-    uint64_t weights;          /* that the fragments were computed with; 0: not yet */
-    float fragments;           /* before anything is placed */
-    struct room devices[MAX_DEVICES];
-    struct use_of_shape { /* per shape of the workload */
-        float wasted;     /* shares that it cannot use */
-        float served;     /* shares that go to copies of it, as many as the devices hold */
-        uint32_t n;       /* devices that serve it */
-        uint32_t copies;  /* of the need */
-    } shapes[];
-};
-
-static bool serves(const struct typical_shape *shape, const struct room *room, int64_t left)
-{
-    return (room->selections >> shape->selection & 1) && left > 0 &&
-           left >= (shape->need == WHOLE ? room->total : shape->need);
-}
-
-/* Count a device with so much left in (sign 1) or out (-1) of what serves the shape. */
-static void count_room(const struct typical_shape *shape, const struct room *room, int64_t left, int sign,
-                       struct use_of_shape *use)
-{
-    int64_t need = shape->need == WHOLE ? room->total : shape->need, copies;
-
-    if (!serves(shape, room, left)) {
-        use->wasted += (float)sign * (float)left * room->share;
-        return;
-    }
-    copies = need > 0 ? left / need : 1;
-    if (copies > MAX_COPIES)
-        copies = MAX_COPIES;
-    use->n += (uint32_t)sign;
-    use->copies += (uint32_t)sign * (uint32_t)copies;
-    use->served += (float)sign * (float)(copies * need) * room->share;
-}
-
-static void fill_shapes(const struct gang_workload *w, struct facts *facts)
-{
-    for (size_t s = 0; s < w->n_shapes; s++) {
-        facts->shapes[s] = (struct use_of_shape){0};
-        for (size_t d = 0; d < facts->n_devices; d++)
-            count_room(&w->shapes[s], &facts->devices[d], facts->devices[d].left, 1, &facts->shapes[s]);
-    }
-}
-
-static uint32_t fitting(int64_t amount, double per, uint32_t copies)
-{
-    double n = (double)amount * per + 1e-9;
-
-    return per > 0 && n < copies ? (uint32_t)(n > 0 ? n : 0) : copies;
-}
-
-static float fragments_of(const struct gang_workload *w, const float *weights, const struct use_of_shape *shapes,
-                          float free, int64_t cpu, int64_t memory)
-{
-    float sum = 0;
-
-    if (!(free > 0))
-        return 0;
-    for (size_t p = 0; p < w->n_pods; p++) {
-        const struct typical_pod *pod = &w->pods[p];
-        const struct use_of_shape *use;
-        uint32_t count, copies = 0;
-
-        if (pod->shape == UINT32_MAX)
-            continue;
-        use = &shapes[pod->shape];
-        count = w->shapes[pod->shape].count;
-        if (use->n >= count && pod->cpu <= cpu && pod->memory <= memory)
-            copies = fitting(memory, pod->per_memory, fitting(cpu, pod->per_cpu, use->copies / count));
-        if (copies == 0) {
-            sum += weights[p] * free;
-            continue;
-        }
-        sum += weights[p] * ((1 - COPIES) * use->wasted +
-                             COPIES * (free - (float)(copies * count) * use->served / (float)use->copies));
-    }
-    return sum;
-}
-
-static bool is_plain(const struct offer *offer)
-{
-    return offer->slice->node_name && !offer->slice->per_device && offer->device->n_consumes == 0 &&
-           offer->device->n_capacities <= 1 && offer->device->n_taints == 0 &&
-           offer->view->pool->devices[offer->index].n_rule_taints == 0;
-}
-
-static bool add_room(const struct gang_workload *w, struct shape *shape, const struct bench *bench, size_t o,
-                     struct facts *facts)
-{
-    const struct offer *offer = &bench->offers[o];
-    const struct device_use *use = &offer->view->pool->use[offer->index];
-    struct room *room = &facts->devices[facts->n_devices];
-
-    if (facts->n_devices == MAX_DEVICES || !is_plain(offer))
-        return false;
-    *room = (struct room){
-        .index = offer->index, .pool = offer->view->pool->slot, .multi = offer->device->multi, .device = offer->device};
-    room->total = offer->device->n_capacities ? thousandths(&offer->device->capacities[0].value) : 1000;
-    room->left = use->n_dedicated ? 0 : room->total;
-    if (room->multi && use->consumed && room->left)
-        room->left -= thousandths(&use->consumed[0]);
-    room->share = room->total > 0 ? 1.0f / (float)room->total : 0;
-    for (size_t s = 0; s < w->n_selections; s++)
-        if (bench_selects(shape, bench, o, s, NULL) == SELECT_YES)
-            room->selections |= (uint64_t)1 << s;
-    facts->free += (float)room->left * room->share;
-    facts->n_devices++;
-    return true;
-}
-
-static void find_facts(struct gang *gang, const struct gang_workload *w, struct shape *shape, const struct node *node,
-                       struct facts *facts)
-{
-    struct arena_mark mark = arena_mark(&gang->work);
-    const struct bench *bench = bench_make(shape, NULL, node, &gang->work);
-
-    *facts = (struct facts){.state = gang_node_state(gang->snapshot, node), .is_simple = bench->problem == NULL};
-    facts->cpu = node_allocatable(node->info, "cpu") - node_used(&node->use, "cpu");
-    facts->memory = node_allocatable(node->info, "memory") - node_used(&node->use, "memory");
-    facts->pods = node_allocatable(node->info, "pods") - node_used(&node->use, "pods");
-    for (size_t o = 0; o < bench->n_offers && facts->is_simple; o++)
-        facts->is_simple = add_room(w, shape, bench, o, facts);
-    fill_shapes(w, facts);
-    arena_rewind(&gang->work, mark);
-}
-
-/* ---- the pod ---- */
-
-struct pod_question {
-    const struct gang_kind *kind;
-    const struct gang_unit *unit;
-    const struct claim_ask *ask; /* NULL: no devices */
-    uint32_t selection, count;
-    int64_t cpu, memory;
-    struct rounded { /* what the request takes of a capacity, by the capacity's hash */
-        uint64_t hash;
-        int64_t need; /* 0: nothing of such a device can be had */
-    } rounded[4];
-    size_t n_rounded; /* ever; the oldest is forgotten */
-};
-
-/* What was found about a node for this pod. */
+/* What was found about a node for members of a kind. */
 struct verdict {
     struct digest state;
-    bool fits, is_simple;
-    float increase, left; /* of fragments; what would be free on the node then, to tell equal ones apart */
-    uint32_t devices;     /* bits of the facts' devices */
+    bool is_simple;         /* the score knows what to do with it */
+    uint8_t n_asked, n_fit; /* how many members were tried, one after the other; how many found room */
+    float left;             /* what would be free with one of them, to tell equal ones apart */
+    float least[MAX_CHUNK]; /* average increase per member, of so many members or fewer */
+};
+
+struct chain {           /* the next members on a node, looked ahead */
+    struct facts *ahead; /* with all of them */
+    struct step steps[MAX_CHUNK];
+    uint32_t n;
+    bool is_ended, is_simple;
+};
+
+struct site { /* a node that has got members */
+    uint32_t rank;
+    const struct node *node;
+    struct facts *facts;             /* with them */
+    const struct question *question; /* that the chain is for */
+    struct chain chain;
+    struct gs_node *visited; /* NULL: not yet */
 };
 
 struct scoring {
     struct gang *gang;
+    const struct gang_choice *choice;
     const struct gang_workload *w;
-    float *weights;          /* of the typical pods, with scarcity */
-    uint64_t weights_digest; /* never 0 */
-    struct pod_question pod;
-    const uint32_t *slots; /* of the nodes, sorted by name */
-    struct digest *states; /* of the nodes, in that order */
+    struct scratch scratch;
+    uint64_t weights_digest;            /* never 0 */
+    const uint32_t *slots;              /* of the nodes, sorted by name */
+    struct digest *states, *likenesses; /* of the nodes, in that order */
     size_t n_nodes;
     struct shape *shape; /* of the workload's selections */
-    struct gang_notes *facts_notes, *verdicts, *supplies;
+    struct gang_notes *facts_notes, *supplies;
     struct facts *facts;        /* of the node in work */
-    struct use_of_shape *after; /* scratch */
+    struct chain chain;         /* of it */
+    struct question *questions; /* per kind */
+    struct alike {
+        struct digest likeness;
+        const struct question *question;
+        struct verdict verdict;
+    } * alike; /* of nodes that look alike, the last that was judged */
+    struct site *sites;
+    size_t n_sites;
+    uint32_t *site_of; /* by rank of the node: number + 1 */
+    struct spot {
+        size_t site;
+        const struct question *question;
+        uint32_t devices[SCORE_MAX_PARTS];
+    } * spots; /* where members go */
+    size_t n_spots;
+    bool has_odd_nodes; /* that would admit a member and cannot be scored */
 };
 
-/* What the request takes of a device, after the rounding of its policy. */
-static int64_t need_on(struct scoring *s, const struct room *room)
+static const struct node *node_at(const struct scoring *s, uint32_t rank)
 {
-    const struct capacity *capacity = room->device->n_capacities ? &room->device->capacities[0] : NULL;
-    const struct quantity *amounts;
-    const char *message;
-    struct rounded *known;
-
-    if (!s->pod.ask->n_capacity && (!capacity || !room->multi))
-        return WHOLE;
-    for (size_t i = 0; i < s->pod.n_rounded && i < ARRAY_SIZE(s->pod.rounded); i++)
-        if (capacity && s->pod.rounded[i].hash == capacity->hash)
-            return s->pod.rounded[i].need;
-    known = &s->pod.rounded[s->pod.n_rounded++ % ARRAY_SIZE(s->pod.rounded)];
-    *known = (struct rounded){.hash = capacity ? capacity->hash : 0};
-    if (capacity && capacity_consumption(s->pod.unit->shape, s->pod.ask, room->device, &s->gang->work, &amounts,
-                                         &message) == CAPACITY_OK)
-        known->need = thousandths(&amounts[0]);
-    return known->need;
+    return snapshot_node(s->gang->snapshot, s->slots[rank]);
 }
 
-static void try_devices(struct scoring *s, uint32_t devices, struct verdict *best)
-{
-    const struct facts *facts = s->facts;
-    int64_t cpu = facts->cpu - s->pod.cpu, memory = facts->memory - s->pod.memory;
-    float free = facts->free, increase, left;
+/* ---- nodes ---- */
 
-    if (devices)
-        memcpy(s->after, facts->shapes, s->w->n_shapes * sizeof(*s->after));
-    for (uint32_t d = 0; devices >> d; d++) {
-        const struct room *room = &facts->devices[d];
-        int64_t rest, need;
-
-        if (!(devices >> d & 1))
-            continue;
-        need = need_on(s, room);
-        rest = room->multi && need != WHOLE ? room->left - need : 0;
-        free -= (float)(room->left - rest) * room->share;
-        for (size_t k = 0; k < s->w->n_shapes; k++) {
-            count_room(&s->w->shapes[k], room, room->left, -1, &s->after[k]);
-            count_room(&s->w->shapes[k], room, rest, 1, &s->after[k]);
-        }
-    }
-    increase = fragments_of(s->w, s->weights, devices ? s->after : facts->shapes, free, cpu, memory) - facts->fragments;
-    left = free;
-    if (best->fits && (increase > best->increase || (increase >= best->increase && left >= best->left)))
-        return;
-    best->fits = true;
-    best->increase = increase;
-    best->left = left;
-    best->devices = devices;
-}
-
-static bool takes(struct scoring *s, const struct room *room)
-{
-    const struct typical_shape shape = {s->pod.selection, 1, need_on(s, room)};
-
-    return shape.need > 0 && serves(&shape, room, room->left);
-}
-
-/* One device: every different room is tried. Several: those with the least room. */
-static void try_all_devices(struct scoring *s, struct verdict *best)
-{
-    const struct facts *facts = s->facts;
-    uint32_t chosen = 0;
-
-    for (uint32_t d = 0; s->pod.count == 1 && d < facts->n_devices; d++) {
-        bool seen = false;
-
-        for (uint32_t e = 0; e < d && !seen; e++)
-            seen = facts->devices[e].left == facts->devices[d].left &&
-                   facts->devices[e].selections == facts->devices[d].selections &&
-                   facts->devices[e].total == facts->devices[d].total;
-        if (!seen && takes(s, &facts->devices[d]))
-            try_devices(s, BIT(d), best);
-    }
-    for (uint32_t n = 0; s->pod.count > 1; n++) {
-        uint32_t least = MAX_DEVICES;
-
-        if (n == s->pod.count) {
-            try_devices(s, chosen, best);
-            return;
-        }
-        for (uint32_t d = 0; d < facts->n_devices; d++)
-            if (!(chosen >> d & 1) && takes(s, &facts->devices[d]) &&
-                (least == MAX_DEVICES || facts->devices[d].left < facts->devices[least].left))
-                least = d;
-        if (least == MAX_DEVICES)
-            return;
-        chosen |= BIT(least);
-    }
-}
-
+/* The node as it is, in s->facts. */
 static void load_facts(struct scoring *s, const struct node *node, struct digest state)
 {
     if (gang_notes_find(s->facts_notes, node->slot, state, s->facts))
         return;
-    find_facts(s->gang, s->w, s->shape, node, s->facts);
+    score_look(s->gang, s->w, s->shape, node, s->facts);
     gang_notes_put(s->facts_notes, node->slot, s->facts);
 }
 
-static struct verdict judge(struct scoring *s, const struct node *node, struct digest state)
+static void load_weighed_facts(struct scoring *s, const struct node *node, struct digest state)
 {
-    struct verdict verdict = {.state = state, .is_simple = true};
-
-    if (node_admits(&s->pod.kind->rules, node->info).obstacle != NODE_ADMITS)
-        return verdict;
     load_facts(s, node, state);
-    verdict.is_simple = s->facts->is_simple;
-    if (s->facts->cpu < s->pod.cpu || s->facts->memory < s->pod.memory || s->facts->pods < 1 || !verdict.is_simple)
-        return verdict;
-    if (s->facts->weights != s->weights_digest) {
-        s->facts->fragments =
-            fragments_of(s->w, s->weights, s->facts->shapes, s->facts->free, s->facts->cpu, s->facts->memory);
-        s->facts->weights = s->weights_digest;
-        gang_notes_put(s->facts_notes, node->slot, s->facts);
+    if (s->facts->weights == s->weights_digest || !s->facts->is_simple)
+        return;
+    s->facts->fragments = score_fragments(s->w, s->scratch.weights, s->facts);
+    s->facts->weights = s->weights_digest;
+    gang_notes_put(s->facts_notes, node->slot, s->facts);
+}
+
+static bool admits(const struct scoring *s, const struct question *q, const struct node *node)
+{
+    return node_admits(&q->kind->rules, node->info).obstacle == NODE_ADMITS &&
+           gang_label_admits(s->gang, s->choice, q->kind, node->info);
+}
+
+/* ---- looking ahead ---- */
+
+static void chain_begin(const struct scoring *s, struct chain *chain, const struct facts *facts)
+{
+    score_copy(s->w, chain->ahead, facts);
+    chain->n = 0;
+    chain->is_ended = false;
+    chain->is_simple = facts->is_simple;
+}
+
+static void chain_extend(struct scoring *s, struct question *q, const struct node *node, struct chain *chain,
+                         uint32_t limit)
+{
+    while (chain->n < limit && !chain->is_ended) {
+        struct step step = score_step(&s->scratch, q, node, chain->ahead);
+
+        chain->is_ended = !step.fits;
+        chain->is_simple = chain->is_simple && step.is_simple;
+        if (!step.fits)
+            return;
+        chain->steps[chain->n++] = step;
+        score_copy(s->w, chain->ahead, s->scratch.base);
     }
-    if (s->pod.ask)
-        try_all_devices(s, &verdict);
-    else
-        try_devices(s, 0, &verdict);
+}
+
+static struct verdict verdict_of(const struct chain *chain, uint32_t limit)
+{
+    struct verdict verdict = {.is_simple = chain->is_simple, .n_asked = (uint8_t)limit};
+    float sum = 0;
+
+    if (!chain->is_simple)
+        return verdict;
+    verdict.n_fit = (uint8_t)(chain->n < limit ? chain->n : limit);
+    verdict.left = chain->n ? chain->steps[0].left : 0;
+    for (uint32_t i = 0; i < verdict.n_fit; i++) {
+        sum += chain->steps[i].increase;
+        verdict.least[i] = sum / (float)(i + 1);
+        if (i > 0 && verdict.least[i - 1] < verdict.least[i])
+            verdict.least[i] = verdict.least[i - 1];
+    }
     return verdict;
+}
+
+static bool answers(const struct verdict *verdict, uint32_t limit)
+{
+    return verdict->n_asked >= limit || verdict->n_fit < verdict->n_asked;
+}
+
+/* Look at a node that has got no members yet. */
+static struct verdict judge(struct scoring *s, struct question *q, uint32_t rank, uint32_t limit)
+{
+    const struct node *node = node_at(s, rank);
+    struct digest likeness = s->likenesses[rank];
+    struct alike *alike = &s->alike[likeness.lo % MOST_ALIKE];
+
+    if (!admits(s, q, node))
+        return (struct verdict){.is_simple = true, .n_asked = MAX_CHUNK};
+    if (!q->is_anew && alike->question == q && digest_eq(alike->likeness, likeness) && answers(&alike->verdict, limit))
+        return alike->verdict;
+    load_weighed_facts(s, node, s->states[rank]);
+    chain_begin(s, &s->chain, s->facts);
+    chain_extend(s, q, node, &s->chain, limit);
+    *alike = (struct alike){likeness, q, verdict_of(&s->chain, limit)};
+    return alike->verdict;
+}
+
+static struct verdict verdict_on(struct scoring *s, struct question *q, uint32_t rank, uint32_t limit)
+{
+    struct verdict verdict;
+
+    if (gang_notes_find(q->notes, s->slots[rank], s->states[rank], &verdict) && answers(&verdict, limit))
+        return verdict;
+    verdict = judge(s, q, rank, limit);
+    verdict.state = s->states[rank];
+    gang_notes_put(q->notes, s->slots[rank], &verdict);
+    return verdict;
+}
+
+/* ---- nodes with members ---- */
+
+static struct site *site_at(struct scoring *s, uint32_t rank)
+{
+    size_t size = score_facts_size(s->w);
+    struct site *site;
+
+    if (s->site_of[rank])
+        return &s->sites[s->site_of[rank] - 1];
+    site = &s->sites[s->n_sites++];
+    *site = (struct site){.rank = rank, .node = node_at(s, rank), .facts = arena_alloc(&s->gang->work, size, 16)};
+    site->chain.ahead = arena_alloc(&s->gang->work, size, 16);
+    load_weighed_facts(s, site->node, s->states[rank]);
+    score_copy(s->w, site->facts, s->facts);
+    s->site_of[rank] = (uint32_t)s->n_sites;
+    return site;
+}
+
+static struct verdict verdict_at(struct scoring *s, struct question *q, struct site *site, uint32_t limit)
+{
+    if (site->question != q) {
+        if (!admits(s, q, site->node))
+            return (struct verdict){.is_simple = true, .n_asked = MAX_CHUNK};
+        chain_begin(s, &site->chain, site->facts);
+        site->question = q;
+    }
+    chain_extend(s, q, site->node, &site->chain, limit);
+    return verdict_of(&site->chain, limit);
+}
+
+/* The first member of the chain becomes real. */
+static void take_first(struct scoring *s, struct question *q, struct site *site)
+{
+    struct chain *chain = &site->chain;
+    struct spot *spot = &s->spots[s->n_spots++];
+
+    *spot = (struct spot){.site = (size_t)(site - s->sites), .question = q};
+    memcpy(spot->devices, chain->steps[0].devices, sizeof(spot->devices));
+    score_apply(&s->scratch, q, &chain->steps[0], site->facts);
+    chain->n--;
+    memmove(chain->steps, chain->steps + 1, chain->n * sizeof(*chain->steps));
 }
 
 /* ---- scarcity ---- */
 
 struct supply { /* devices of a node, in use or not */
-    struct digest state;
-    float by_selection[MAX_SELECTIONS + 1]; /* all of them last */
+    struct digest state, likeness;
+    float by_selection[SCORE_MAX_SELECTIONS + 1]; /* all of them last */
 };
 
 static void find_supply(struct scoring *s, const struct node *node, struct supply *supply)
 {
     load_facts(s, node, supply->state);
+    supply->likeness = s->facts->likeness;
     for (uint32_t d = 0; d < s->facts->n_devices; d++) {
         for (size_t k = 0; k < s->w->n_selections; k++)
             supply->by_selection[k] += (float)(s->facts->devices[d].selections >> k & 1);
-        supply->by_selection[MAX_SELECTIONS]++;
+        supply->by_selection[SCORE_MAX_SELECTIONS]++;
     }
 }
 
@@ -571,6 +265,7 @@ static void find_states(struct scoring *s)
 {
     s->slots = snapshot_sorted_nodes(s->gang->snapshot, &s->n_nodes);
     s->states = arena_array(&s->gang->work, struct digest, s->n_nodes + 1);
+    s->likenesses = arena_array(&s->gang->work, struct digest, s->n_nodes + 1);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->states[i] = gang_node_state(s->gang->snapshot, snapshot_node(s->gang->snapshot, s->slots[i]));
 }
@@ -586,9 +281,10 @@ static void sum_supplies(struct scoring *s, struct supply *sum)
             find_supply(s, snapshot_node(s->gang->snapshot, s->slots[i]), &supply);
             gang_notes_put(s->supplies, s->slots[i], &supply);
         }
+        s->likenesses[i] = supply.likeness;
         for (size_t k = 0; k < s->w->n_selections; k++)
             sum->by_selection[k] += supply.by_selection[k];
-        sum->by_selection[MAX_SELECTIONS] += supply.by_selection[MAX_SELECTIONS];
+        sum->by_selection[SCORE_MAX_SELECTIONS] += supply.by_selection[SCORE_MAX_SELECTIONS];
     }
 }
 
@@ -604,19 +300,19 @@ static void weigh(struct scoring *s)
         const struct typical_pod *pod = &s->w->pods[p];
         float usable = pod->shape == UINT32_MAX ? 0 : sum.by_selection[s->w->shapes[pod->shape].selection];
 
-        s->weights[p] = usable > 0 ? pod->weight * sum.by_selection[MAX_SELECTIONS] / usable : 0;
+        s->scratch.weights[p] = usable > 0 ? pod->weight * sum.by_selection[SCORE_MAX_SELECTIONS] / usable : 0;
         before += pod->shape == UINT32_MAX ? 0 : pod->weight;
-        after += s->weights[p];
+        after += s->scratch.weights[p];
     }
     for (size_t p = 0; p < s->w->n_pods && after > 0; p++)
-        s->weights[p] *= before / after;
-    digest_text(&digest, (const char *)s->weights, s->w->n_pods * sizeof(*s->weights));
+        s->scratch.weights[p] *= before / after;
+    digest_text(&digest, (const char *)s->scratch.weights, s->w->n_pods * sizeof(*s->scratch.weights));
     s->weights_digest = digest.lo | 1;
 }
 
 /* ---- which jobs ---- */
 
-static bool is_plain_pod(const struct gang *gang, const struct pod_rules *rules)
+static bool is_plain_pod(const struct pod_rules *rules)
 {
     static const char *const known[] = {"cpu", "memory", "pods"};
 
@@ -628,162 +324,289 @@ static bool is_plain_pod(const struct gang *gang, const struct pod_rules *rules)
         if (!is_known)
             return false;
     }
-    return gang->n_ports == 0 && gang->n_mapped == 0;
+    return true;
 }
 
 static bool is_plain_job(const struct gang *gang)
 {
     const struct gang_spec *spec = gang->spec;
+    uint64_t n_members = 0;
 
-    return spec->workload && spec->score == GANG_SCORE_FRAGMENTATION && gang->n_kinds == 1 &&
-           gang->kinds[0].n_members == 1 && gang->n_shared == 0 && spec->n_constraints == 0 && spec->n_excluded == 0 &&
-           gang->kinds[0].n_allocated == 0 && !gang->ledger && !gang->lift && is_plain_pod(gang, &gang->kinds[0].rules);
+    for (size_t i = 0; i < spec->n_constraints; i++)
+        if (spec->constraints[i].kind != GANG_MATCH_NODE_LABEL)
+            return false;
+    for (size_t k = 0; k < gang->n_kinds; k++) {
+        n_members += gang->kinds[k].n_members;
+        if (gang->kinds[k].n_allocated > 0 || !is_plain_pod(&gang->kinds[k].rules))
+            return false;
+    }
+    return spec->workload && spec->score == GANG_SCORE_FRAGMENTATION && n_members <= MAX_MEMBERS &&
+           gang->n_shared == 0 && gang->n_ports == 0 && gang->n_mapped == 0 && spec->n_excluded == 0 && !gang->ledger &&
+           !gang->lift;
 }
 
-static bool is_plain_ask(const struct claim *claim)
-{
-    const struct claim_ask *ask = claim->requests[0].asks;
-
-    return claim->n_requests == 1 && claim->n_constraints == 0 && !claim->requests[0].is_list &&
-           ask->mode == MODE_EXACT_COUNT && !ask->admin_access && ask->n_tolerations == 0 && ask->n_capacity <= 1 &&
-           ask->n_derived == 0 && ask->count >= 1 && ask->count <= MAX_DEVICES;
-}
-
-static bool read_pod(struct scoring *s)
-{
-    const struct gang_kind *kind = &s->gang->kinds[0];
-    const struct gang_unit *unit = kind->forms[0];
-
-    s->pod = (struct pod_question){
-        .kind = kind, .unit = unit, .cpu = demand_of(&kind->rules, "cpu"), .memory = demand_of(&kind->rules, "memory")};
-    if (unit->n_claims == 0)
-        return true;
-    if (unit->n_claims > 1 || unit->claims[0]->n_requests == 0 || !is_plain_ask(unit->claims[0]))
-        return false;
-    s->pod.ask = &unit->claims[0]->requests[0].asks[0];
-    s->pod.count = (uint32_t)s->pod.ask->count;
-    s->pod.selection = find_selection(s->w, s->pod.ask);
-    return s->pod.selection < MAX_SELECTIONS;
-}
-
-/* ---- the choice ---- */
-
-static struct digest question_of(const struct scoring *s)
+static struct digest question_digest(const struct scoring *s, const struct question *q)
 {
     struct digest d = s->w->digest;
 
     digest_add(&d, s->weights_digest);
-    digest_text(&d, s->pod.kind->text, strlen(s->pod.kind->text));
-    digest_add(&d, s->pod.unit->shape->question.lo);
-    digest_add(&d, s->pod.unit->shape->question.hi);
+    digest_text(&d, q->kind->text, strlen(q->kind->text));
+    digest_add(&d, q->unit->shape->question.lo);
+    digest_add(&d, q->unit->shape->question.hi);
+    for (size_t i = 0; i < s->gang->spec->n_constraints; i++) {
+        const char *label = (q->kind->label_constraints >> i & 1) ? s->choice->labels[i] : NULL;
+
+        digest_text(&d, label ? label : "", label ? strlen(label) + 1 : 0);
+    }
     return d;
 }
 
-static struct digest supplies_of(const struct gang_workload *w)
+static struct digest supplies_digest(const struct gang_workload *w)
 {
-    struct digest d = w->digest;
+    struct digest d = w->shapes_digest;
 
     digest_add(&d, 41);
     return d;
 }
 
-/* The best node for the pod; *out_simple is false when some node cannot be scored. */
-static const struct node *best_node(struct scoring *s, uint32_t *out_rank, struct verdict *best, bool *out_simple)
+/* ---- the heap of nodes: the one that adds the least on top ---- */
+
+struct entry {
+    float increase, left;
+    uint32_t rank, limit; /* limit: of members that were looked ahead */
+};
+
+static bool is_before(const struct entry *a, const struct entry *b)
 {
-    const struct node *chosen = NULL;
-
-    *out_simple = true;
-    for (size_t i = 0; i < s->n_nodes && *out_simple; i++) {
-        const struct node *node = snapshot_node(s->gang->snapshot, s->slots[i]);
-        struct verdict verdict;
-
-        if (!gang_notes_find(s->verdicts, node->slot, s->states[i], &verdict)) {
-            verdict = judge(s, node, s->states[i]);
-            gang_notes_put(s->verdicts, node->slot, &verdict);
-        }
-        *out_simple = verdict.is_simple;
-        if (!verdict.fits || (chosen && (verdict.increase > best->increase ||
-                                         (verdict.increase >= best->increase && verdict.left >= best->left))))
-            continue;
-        chosen = node;
-        *best = verdict;
-        *out_rank = (uint32_t)i;
-    }
-    return chosen;
+    if (a->increase < b->increase || a->increase > b->increase)
+        return a->increase < b->increase;
+    if (a->left < b->left || a->left > b->left)
+        return a->left < b->left;
+    return a->rank < b->rank;
 }
 
-/* The placement in the words of the search: the node's candidates that are the chosen devices. */
-static bool make_solution(struct scoring *s, const struct gang_choice *choice, const struct node *node, uint32_t rank,
-                          const struct verdict *verdict, struct gs_solution *out)
+static void sink(struct entry *heap, size_t n, size_t at)
 {
-    const struct gang_spot spot = {.slot = node->slot, .rank = rank};
-    struct gs_node *visited = gang_visit(s->gang, choice, &spot);
-    struct gs_placed *placed = arena_new(&s->gang->work, struct gs_placed);
-    struct gs_pick *picks = arena_array(&s->gang->work, struct gs_pick, MAX_DEVICES);
+    struct entry moved = heap[at];
 
-    if (!visited)
-        return false;
-    *placed = (struct gs_placed){.node = visited, .variant = &s->pod.unit->variants[0], .picks = picks};
-    if (s->pod.ask) {
-        const struct gs_list *list = &visited->lists[s->pod.unit->asks[0]];
-
-        for (size_t i = 0; i < list->n; i++) {
-            const struct gang_device *device = gang_device_of(list->items[i].device);
-
-            for (uint32_t d = 0; verdict->devices >> d; d++)
-                if ((verdict->devices >> d & 1) && s->facts->devices[d].index == device->index &&
-                    s->facts->devices[d].pool == device->pool->slot)
-                    picks[placed->n_picks++] = (struct gs_pick){.candidate = &list->items[i]};
-        }
-        if (placed->n_picks != s->pod.count)
-            return false;
+    for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && is_before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_before(&heap[child], &moved))
+            break;
+        heap[at] = heap[child];
+        at = child;
     }
-    *out = (struct gs_solution){.members = placed, .n_members = 1};
+    heap[at] = moved;
+}
+
+/* Whether a member fits there. */
+static bool make_entry(struct scoring *s, struct question *q, uint32_t rank, uint32_t limit, struct entry *out)
+{
+    struct verdict verdict =
+        s->site_of[rank] ? verdict_at(s, q, site_at(s, rank), limit) : verdict_on(s, q, rank, limit);
+    uint32_t n = verdict.n_fit < limit ? verdict.n_fit : limit;
+
+    s->has_odd_nodes = s->has_odd_nodes || !verdict.is_simple;
+    if (n > 0)
+        *out = (struct entry){verdict.least[n - 1], verdict.left, rank, limit};
+    return n > 0;
+}
+
+static struct entry *make_heap(struct scoring *s, struct question *q, uint32_t limit, size_t *out_n)
+{
+    struct entry *heap = arena_array(&s->gang->work, struct entry, s->n_nodes + 1);
+    size_t n = 0;
+
+    for (uint32_t rank = 0; rank < s->n_nodes; rank++)
+        n += make_entry(s, q, rank, limit, &heap[n]);
+    for (size_t i = n / 2; i-- > 0;)
+        sink(heap, n, i);
+    *out_n = n;
+    return heap;
+}
+
+/* Bring the top up to date for so many members. Fewer of them never make a node look better, so that whatever stays on
+ * top is the best. */
+static void refresh(struct scoring *s, struct question *q, uint32_t limit, struct entry *heap, size_t *n)
+{
+    while (*n > 0 && heap[0].limit != limit) {
+        if (!make_entry(s, q, heap[0].rank, limit, &heap[0]))
+            heap[0] = heap[--*n];
+        sink(heap, *n, 0);
+    }
+}
+
+/* ---- the members ---- */
+
+static uint32_t chunk_of(uint32_t n_members)
+{
+    return n_members < MAX_CHUNK ? n_members : MAX_CHUNK;
+}
+
+static bool place_members(struct scoring *s, struct question *q)
+{
+    uint32_t left = q->kind->n_members;
+    size_t n;
+    struct entry *heap = make_heap(s, q, chunk_of(left), &n);
+
+    for (; left > 0; left--) {
+        struct site *site;
+
+        refresh(s, q, chunk_of(left), heap, &n);
+        if (n == 0)
+            return false;
+        site = site_at(s, heap[0].rank);
+        (void)verdict_at(s, q, site, 1);
+        take_first(s, q, site);
+        heap[0].limit = 0; /* to be looked at anew */
+    }
     return true;
 }
 
-static enum gang_scored choose(struct scoring *s, const struct gang_choice *choice, struct gs_solution *out)
-{
-    struct verdict best = {0};
-    const struct node *node;
-    uint32_t rank = 0;
-    bool is_simple;
+/* ---- the placement in the words of the search ---- */
 
-    node = best_node(s, &rank, &best, &is_simple);
-    if (!is_simple)
-        return GANG_NOT_SCORED;
-    if (!node)
-        return GANG_SCORED_NONE;
-    load_facts(s, node, best.state);
-    return make_solution(s, choice, node, rank, &best, out) ? GANG_SCORED : GANG_NOT_SCORED;
+/* The node's candidates that are the chosen devices. */
+static bool add_picks(const struct site *site, const struct spot *spot, size_t p, struct gs_placed *placed,
+                      struct gs_pick *picks)
+{
+    const struct part *part = &spot->question->parts[p];
+    const struct gs_list *list = &site->visited->lists[spot->question->unit->asks[part->number]];
+    size_t before = placed->n_picks;
+
+    for (size_t i = 0; i < list->n; i++) {
+        const struct gang_device *device = gang_device_of(list->items[i].device);
+
+        for (uint32_t d = 0; spot->devices[p] >> d; d++)
+            if ((spot->devices[p] >> d & 1) && site->facts->devices[d].index == device->index &&
+                site->facts->devices[d].pool == device->pool->slot)
+                picks[placed->n_picks++] =
+                    (struct gs_pick){.claim = part->claim, .request = part->request, .candidate = &list->items[i]};
+    }
+    return placed->n_picks - before == part->count;
 }
 
-enum gang_scored gang_score_one(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out)
+static bool make_member(struct scoring *s, const struct spot *spot, struct gs_placed *placed)
 {
-    struct scoring s = {.gang = gang, .w = gang->spec->workload};
-    enum gang_scored scored;
-    size_t size;
+    struct site *site = &s->sites[spot->site];
+    const struct gang_spot at = {.slot = site->node->slot, .rank = site->rank};
+    struct gs_pick *picks = arena_array(&s->gang->work, struct gs_pick, SCORE_MAX_PARTS * SCORE_MAX_DEVICES);
+    bool is_whole = true;
 
-    if (!is_plain_job(gang) || !read_pod(&s))
-        return GANG_NOT_SCORED;
-    s.shape = shape_new(gang->snapshot, s.w->claims, s.w->n_claims);
-    if (shape_problem(s.shape)) {
-        shape_free(s.shape);
-        return GANG_NOT_SCORED;
+    if (!site->visited)
+        site->visited = gang_visit(s->gang, s->choice, &at);
+    if (!site->visited)
+        return false;
+    *placed = (struct gs_placed){.group = (uint32_t)(spot->question->kind - s->gang->kinds),
+                                 .node = site->visited,
+                                 .variant = &spot->question->unit->variants[0],
+                                 .picks = picks};
+    for (size_t p = 0; p < spot->question->n_parts && is_whole; p++)
+        is_whole = add_picks(site, spot, p, placed, picks);
+    return is_whole;
+}
+
+static bool make_solution(struct scoring *s, struct gs_solution *out)
+{
+    struct gs_placed *members = arena_array(&s->gang->work, struct gs_placed, s->n_spots);
+
+    for (size_t i = 0; i < s->n_spots; i++)
+        if (!make_member(s, &s->spots[i], &members[i]))
+            return false;
+    *out = (struct gs_solution){.members = members, .n_members = s->n_spots};
+    return true;
+}
+
+/* ---- the whole ---- */
+
+/* The kinds with the most devices first: those with few find room behind them. */
+static void order_questions(const struct scoring *s, uint32_t *order)
+{
+    uint32_t devices[GANG_MAX_KINDS] = {0};
+
+    for (uint32_t k = 0; k < s->gang->n_kinds; k++) {
+        uint32_t at = k;
+
+        for (size_t p = 0; p < s->questions[k].n_parts; p++)
+            devices[k] += s->questions[k].parts[p].count;
+        for (; at > 0 && devices[order[at - 1]] < devices[k]; at--)
+            order[at] = order[at - 1];
+        order[at] = k;
     }
-    size = sizeof(struct facts) + s.w->n_shapes * sizeof(struct use_of_shape);
-    s.facts = arena_alloc(&gang->work, size, 16);
-    s.after = arena_array(&gang->work, struct use_of_shape, s.w->n_shapes);
-    s.weights = arena_array(&gang->work, float, s.w->n_pods + 1);
-    s.facts_notes = gang_notes_open(gang->snapshot, s.w->digest, size);
-    s.supplies = gang_notes_open(gang->snapshot, supplies_of(s.w), sizeof(struct supply));
-    find_states(&s);
-    weigh(&s);
-    s.verdicts = gang_notes_open(gang->snapshot, question_of(&s), sizeof(struct verdict));
-    scored = choose(&s, choice, out);
-    gang_notes_unref(s.verdicts);
-    gang_notes_unref(s.facts_notes);
-    gang_notes_unref(s.supplies);
+}
+
+/* Whether the members of a kind that had all nodes to itself were dealt out until no node took another one: how many a
+ * node takes does not depend on the choice of devices when the request is for one, or uses up those it gets. */
+static bool is_proof(const struct scoring *s, const struct question *q)
+{
+    return q->n_parts <= 1 && !s->scratch.has_choice && !s->has_odd_nodes;
+}
+
+static enum gang_scored choose(struct scoring *s, struct gs_solution *out)
+{
+    uint32_t order[GANG_MAX_KINDS];
+
+    order_questions(s, order);
+    for (size_t k = 0; k < s->gang->n_kinds; k++)
+        if (!place_members(s, &s->questions[order[k]]))
+            return k == 0 && is_proof(s, &s->questions[order[0]]) ? GANG_SCORED_NONE : GANG_NOT_SCORED;
+    return make_solution(s, out) ? GANG_SCORED : GANG_NOT_SCORED;
+}
+
+static void prepare(struct scoring *s)
+{
+    struct arena *arena = &s->gang->work;
+    size_t size = score_facts_size(s->w), n_members = 0;
+
+    s->facts = arena_alloc(arena, size, 16);
+    s->chain.ahead = arena_alloc(arena, size, 16);
+    s->scratch = (struct scratch){.gang = s->gang,
+                                  .w = s->w,
+                                  .weights = arena_array(arena, float, s->w->n_pods + 1),
+                                  .base = arena_alloc(arena, size, 16),
+                                  .trial = arena_alloc(arena, size, 16),
+                                  .best = arena_alloc(arena, size, 16)};
+    s->alike = arena_array(arena, struct alike, MOST_ALIKE);
+    s->facts_notes = gang_notes_open(s->gang->snapshot, s->w->shapes_digest, size);
+    s->supplies = gang_notes_open(s->gang->snapshot, supplies_digest(s->w), sizeof(struct supply));
+    find_states(s);
+    weigh(s);
+    for (size_t k = 0; k < s->gang->n_kinds; k++) {
+        struct question *q = &s->questions[k];
+
+        q->notes = gang_notes_open(s->gang->snapshot, question_digest(s, q), sizeof(struct verdict));
+        n_members += q->kind->n_members;
+    }
+    s->site_of = arena_array(arena, uint32_t, s->n_nodes + 1);
+    s->sites = arena_array(arena, struct site, n_members);
+    s->spots = arena_array(arena, struct spot, n_members + 1);
+}
+
+static void release(struct scoring *s)
+{
+    for (size_t k = 0; k < s->gang->n_kinds; k++)
+        gang_notes_unref(s->questions[k].notes);
+    gang_notes_unref(s->facts_notes);
+    gang_notes_unref(s->supplies);
+}
+
+enum gang_scored gang_score_members(struct gang *gang, const struct gang_choice *choice, struct gs_solution *out)
+{
+    struct scoring s = {.gang = gang, .choice = choice, .w = gang->spec->workload};
+    enum gang_scored scored = GANG_NOT_SCORED;
+
+    if (!is_plain_job(gang))
+        return GANG_NOT_SCORED;
+    s.questions = arena_array(&gang->work, struct question, gang->n_kinds);
+    for (size_t k = 0; k < gang->n_kinds; k++)
+        if (!score_read_question(gang, s.w, k, &s.questions[k]))
+            return GANG_NOT_SCORED;
+    s.shape = shape_new(gang->snapshot, s.w->claims, s.w->n_claims);
+    if (!shape_problem(s.shape)) {
+        prepare(&s);
+        scored = choose(&s, out);
+        release(&s);
+    }
     shape_free(s.shape);
     return scored;
 }

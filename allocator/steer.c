@@ -295,6 +295,7 @@ uint64_t steer_likeness(const struct device *device)
         digest_text(&d, device->capacities[c].key, strlen(device->capacities[c].key));
         digest_text(&d, buf_str(&amount), amount.len);
     }
+    digest_add(&d, device->multi);
     return d.lo | 1;
 }
 
@@ -309,8 +310,27 @@ static void add_capacity(struct buf *out, const char *driver, const struct capac
     buf_adds(out, "\")) == 0");
 }
 
+/* Whether a device is there of which all the same can be said, but that one can be shared and the other cannot. */
+static bool is_told_by_sharing(const struct steering *s, const struct scope *scope, const char *driver,
+                               const struct device *device)
+{
+    struct device other = *device;
+    uint64_t looks;
+
+    if (!feature_on(snapshot_features(s->snapshot), FEATURE_CONSUMABLE_CAPACITY))
+        return false; /* selectors do not know of it */
+    other.multi = !device->multi;
+    looks = steer_likeness(&other);
+    for (size_t i = 0; i < scope->n; i++)
+        if (scope->items[i].device->multi == other.multi && strcmp(scope->items[i].driver, driver) == 0 &&
+            steer_likeness(scope->items[i].device) == looks)
+            return true;
+    return false;
+}
+
 /* All that can be said of a device: true of those that look like it, and of no others. */
-static void add_likeness(struct buf *out, const char *driver, const struct device *device)
+static void add_likeness(const struct steering *s, const struct scope *scope, const char *driver,
+                         const struct device *device, struct buf *out)
 {
     size_t n = 0;
 
@@ -330,6 +350,8 @@ static void add_likeness(struct buf *out, const char *driver, const struct devic
         buf_adds(out, n++ ? " && " : "");
         add_capacity(out, driver, &device->capacities[c]);
     }
+    if (is_told_by_sharing(s, scope, driver, device))
+        buf_addf(out, "%s%sdevice.allowMultipleAllocations", n++ ? " && " : "", device->multi ? "" : "!");
     if (n == 0)
         buf_adds(out, "true");
 }
@@ -362,7 +384,7 @@ static void add_driver_clause(struct steering *s, const struct scope *scope, con
         if (is_said(devices, i))
             continue;
         buf_adds(out, i ? " || " : "");
-        add_likeness(out, driver, devices[i]);
+        add_likeness(s, scope, driver, devices[i], out);
     }
     buf_adds(out, n > 1 ? ")" : "");
 }

@@ -79,6 +79,27 @@ QUEUE_CELL(cell_parent, "parent")
 QUEUE_CELL(cell_state, "state")
 QUEUE_CELL(cell_weight, "weight")
 
+/* "pack", "pack (research)" where a queue above says so, "-" where none does. */
+static void cell_placement(const json_t *row, int64_t now_ms, struct buf *out)
+{
+    const json_t *queue = json_object_get(row, "queue"), *effective = json_object_get(queue, "effectivePlacement");
+    const char *by = field_text(effective, "queue", NULL);
+
+    (void)now_ms;
+    if (!effective || json_is_true(json_object_get(row, "more")))
+        return;
+    if (!by) {
+        buf_adds(out, "-");
+        return;
+    }
+    text_field(out, effective, "placement");
+    if (strcmp(by, field_text(queue, "name", "")) != 0) {
+        buf_adds(out, " (");
+        text_add(out, by);
+        buf_addc(out, ')');
+    }
+}
+
 static void cell_share(const json_t *row, int64_t now_ms, struct buf *out)
 {
     const json_t *share = json_object_get(json_object_get(row, "queue"), "share");
@@ -147,6 +168,7 @@ static const struct column queue_columns[] = {
     {"MAY BORROW", cell_borrowing_limit, true, true},
     {"MAY LEND", cell_lending_limit, true, true},
     {"CLUSTER HAS", cell_quota_capacity, true, false},
+    {"PLACEMENT", cell_placement, false, false},
 };
 
 static int read_queues(struct cli *cli, json_t *queues)

@@ -374,6 +374,17 @@ static void print_chosen(struct cli *cli, const json_t *explanation)
     }
 }
 
+/* The default goes without saying. */
+static void print_placing(struct cli *cli, const json_t *effective)
+{
+    BUF words = {0};
+
+    if (!effective || strcmp(field_text(effective, "from", ""), "default") == 0)
+        return;
+    text_placement(&words, effective);
+    paragraph(cli, "  Placing: ", buf_str(&words));
+}
+
 /* "Asked for nodes: accepted (ProvisioningRequest train-3-ask-1): is being looked at" */
 static void print_asked(struct cli *cli, const json_t *asked)
 {
@@ -407,6 +418,7 @@ static void print_explanation(struct cli *cli, const json_t *explanation)
     size_t i;
 
     print_head(cli, explanation);
+    print_placing(cli, json_object_get(explanation, "effectivePlacement"));
     print_chosen(cli, explanation);
     json_array_foreach (json_object_get(explanation, "groups"), i, group)
         print_group(cli, group);

@@ -318,6 +318,14 @@ static void fact_chosen(struct cli *cli, const json_t *job)
     }
 }
 
+static void fact_placing(struct cli *cli, const json_t *job)
+{
+    BUF value = {0};
+
+    text_placement(&value, json_object_get(job, "effectivePlacement"));
+    fact(cli, "Placing", &value);
+}
+
 static void member_devices(const json_t *member, struct buf *out)
 {
     const json_t *claims = json_object_get(member, "claims"), *claim, *device;
@@ -493,6 +501,7 @@ static void print_job(struct cli *cli, const json_t *job, int64_t now_ms)
     fact_field(cli, "Shape", job, "shape");
     fact_chosen(cli, job);
     fact_charges(cli, job);
+    fact_placing(cli, job);
     fact_field(cli, "Exit code", job, "exitCode");
     if (field_int(job, "retriesLeft") > 0 && !job_has_ended(job))
         fact_field(cli, "Retries left", job, "retriesLeft");

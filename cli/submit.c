@@ -74,6 +74,7 @@ static void job_line(struct cli *cli, const json_t *job)
 /* "default/train would be accepted by queue vision. The gang fits ..." */
 static void prediction_line(struct cli *cli, const json_t *job)
 {
+    const json_t *effective = json_object_get(json_object_get(job, "prediction"), "effectivePlacement");
     BUF line = {0};
 
     text_field(&line, job, "namespace");
@@ -83,6 +84,11 @@ static void prediction_line(struct cli *cli, const json_t *job)
     text_field(&line, job, "queue");
     buf_adds(&line, ". ");
     text_field(&line, json_object_get(job, "prediction"), "summary");
+    if (strcmp(field_text(effective, "from", "default"), "default") != 0) {
+        buf_adds(&line, " Placing: ");
+        text_placement(&line, effective);
+        buf_addc(&line, '.');
+    }
     fprintf(cli->out, "%s\n", buf_str(&line));
 }
 

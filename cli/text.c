@@ -113,6 +113,22 @@ void text_time(struct buf *out, const char *text)
         text_add(out, text);
 }
 
+void text_placement(struct buf *out, const json_t *effective)
+{
+    const char *from = field_text(effective, "from", "");
+
+    text_field(out, effective, "placement");
+    if (strcmp(from, "queue") == 0) {
+        buf_adds(out, ", as queue ");
+        text_field(out, effective, "queue");
+        buf_adds(out, " says");
+    } else if (strcmp(from, "job") == 0) {
+        buf_adds(out, ", as the job says");
+    } else if (strcmp(from, "default") == 0) {
+        buf_adds(out, ", the default");
+    }
+}
+
 void text_count(struct buf *out, json_int_t n, const char *one, const char *many)
 {
     buf_addf(out, "%" JSON_INTEGER_FORMAT " %s", n, n == 1 ? one : many);

@@ -31,6 +31,10 @@ void text_amount(struct buf *out, const char *resource, const json_t *amount);
 /* Names in the way of Slurm's host lists, in their order: "gpu-[0-3,6] nic-0". */
 void text_names(struct buf *out, const json_t *names);
 
+/* An "effectivePlacement" of the server's: "pack, as queue research says", "fragmentation, the default"; nothing for NULL.
+ */
+void text_placement(struct buf *out, const json_t *effective);
+
 /* "1 job", "3 jobs" */
 void text_count(struct buf *out, json_int_t n, const char *one, const char *many);
 /* How many characters; a character is one column here. */

@@ -10,6 +10,7 @@
 
 #include "allocator/base/checked.h"
 #include "allocator/base/mem.h"
+#include "queued/core.h"
 
 #include "allocator/base/banned.h"
 
@@ -25,7 +26,8 @@ struct choice {
 static const struct choice clocks[] = {{"real", CONFIG_CLOCK_REAL}, {"virtual", CONFIG_CLOCK_VIRTUAL}, {NULL, 0}};
 static const struct choice levels[] = {{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}, {NULL, 0}};
 static const struct choice booleans[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
-static const struct choice wishes[] = {{"never", 0}, {"auto", 1}, {NULL, 0}};
+static const struct choice wishes[] = {
+    {"auto", POD_GROUPS_AUTO}, {"never", POD_GROUPS_NEVER}, {"always", POD_GROUPS_ALWAYS}, {NULL, 0}};
 static const struct choice formats[] = {{"text", 0}, {"json", 1}, {NULL, 0}};
 
 #define SECOND INT64_C(1000)
@@ -89,7 +91,8 @@ static const struct key {
     {"provisioning-parameters", TEXT, AT(provisioning_parameters), "", 0, 4096, NULL, "KEY=VALUE,KEY=VALUE",
      "what those requests tell their class beside"},
     {"pod-groups", CHOICE, AT(pod_groups), "auto", 0, 0, wishes, NULL,
-     "give each gang a PodGroup where the cluster has them, so that kube-scheduler holds it together too"},
+     "give each gang a PodGroup, so that kube-scheduler holds it together too; auto: where the cluster has them and "
+     "lets queued make them; always: a gang that cannot have one waits"},
     {"max-body-bytes", BYTES, AT(max_body_bytes), "4MiB", KIB, 64 * KIB *KIB, NULL, "SIZE",
      "largest body of a request"},
     {"max-connections", INTEGER, AT(max_connections), "512", 1, 100000, NULL, "N",

@@ -30,10 +30,10 @@ struct config {
     int64_t log_level;  /* 0 error .. 3 debug, as enum log_level */
     int64_t log_format; /* 0 text, 1 json, as enum log_format */
     int64_t release;
-    char *features;     /* "+NAME,-NAME", or "" */
-    int64_t pod_groups; /* 0 never, 1 where the cluster has them */
-    char *bind_classes; /* "NAME,NAME", or "" */
-    int64_t binds_pods;
+    char *features;                /* "+NAME,-NAME", or "" */
+    int64_t pod_groups;            /* enum pod_groups of core.h */
+    char *bind_classes;            /* "NAME,NAME", or "" */
+    int64_t binds_pods;            /* 0 no, 1 yes */
     char *provisioning_class;      /* or "": no nodes are asked for */
     char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE", or "" */
     int64_t max_body_bytes;

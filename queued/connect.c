@@ -32,8 +32,8 @@ struct connection {
     struct http *http;
     struct lease *lease; /* NULL before it is asked for, and without one */
     char *lease_ns, *lease_name, *identity;
-    int identity_fd; /* of the locked file in the state folder, or -1 */
-    int64_t begin_ms;
+    int identity_fd;  /* of the locked file in the state folder, or -1 */
+    int64_t begin_ms; /* of waiting for the lease */
 };
 
 static uint64_t random_number(void)
@@ -221,6 +221,7 @@ static void on_waiting(void *ctx, const char *holder)
              LOG_STR("holder", holder));
     buf_addf(&reason, "another server leads: %s", holder);
     connection->options.waits(connection->options.ctx, buf_str(&reason));
+    connection->options.taken(connection->options.ctx);
 }
 
 static void on_failed(void *ctx, const struct error *err)
@@ -238,6 +239,7 @@ static void on_lost(void *ctx, const struct error *err)
 {
     struct connection *connection = ctx;
 
+    connection->begin_ms = clock_now_ms(connection->options.clock);
     connection->options.lost(connection->options.ctx, err);
 }
 

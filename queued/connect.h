@@ -21,9 +21,10 @@ struct connection_options {
     struct clock *clock;
     const struct config *config; /* borrowed, as are the others, as long as the connection lives */
     void *ctx;
-    void (*leads)(void *ctx);                         /* this process leads now; once, maybe from connection_begin() */
-    void (*waits)(void *ctx, const char *reason);     /* it does not yet, and why; each time the reason changes */
-    void (*lost)(void *ctx, const struct error *err); /* it leads no more and must end at once */
+    void (*leads)(void *ctx);                         /* this process leads now; maybe from connection_begin() */
+    void (*waits)(void *ctx, const char *reason);     /* it does not, and why; each time the reason changes */
+    void (*lost)(void *ctx, const struct error *err); /* it leads no more; `leads` may come again */
+    void (*taken)(void *ctx);                         /* another leads, seen after `lost` or before the first `leads` */
 };
 
 /* Whether the configuration means Kubernetes and not the embedded cluster. Refuses what contradicts itself. In a pod

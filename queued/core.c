@@ -16,6 +16,7 @@
 
 #define DEFAULT_LAUNCH_TIMEOUT_MS   300000
 #define DEFAULT_RECONCILE_PERIOD_MS 30000
+#define FULLER_PAUSE_MS             1000
 #define KEY_LIFE_MS                 (24 * 3600 * 1000) /* how long an idempotency key is remembered */
 
 static const char *text(const json_t *object, const char *a, const char *b)
@@ -34,34 +35,29 @@ static int release_of(const json_t *described)
 
 static int features_of(const struct core *core, struct features *out, struct error *err)
 {
-    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
-    const char *detected = json_string_value(json_object_get(described, "features"));
+    const char *detected = json_string_value(json_object_get(core->described, "features"));
     const char *changes = core->options.features;
     int result = 0;
 
-    *out = features_default(core->options.release ? core->options.release : release_of(described));
+    *out = features_default(core->options.release ? core->options.release : release_of(core->described));
     if (!core->options.release && detected && features_change(out, detected, err) < 0)
         result = error_wrap(err, "features of the cluster");
     if (result == 0 && changes && features_change(out, changes, err) < 0)
         result = error_wrap(err, "features");
-    json_decref(described);
     return result;
 }
 
-static void read_provisioning(struct core *core)
+static void ask_what_it_is(struct core *core)
 {
-    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
-
-    free(core->provisioning);
-    core->provisioning = mem_strdup(json_string_value(json_object_get(described, "provisioning")));
-    json_decref(described);
+    json_decref(core->described);
+    core->described = core->options.cluster->ops->describe(core->options.cluster);
 }
 
 static const char *on_provisioning(void *ctx)
 {
     const struct core *core = ctx;
 
-    return core->provisioning;
+    return json_string_value(json_object_get(core->described, "provisioning"));
 }
 
 /* ---- the cluster's stream ---- */
@@ -173,6 +169,33 @@ static bool on_node_is_silent(void *ctx, const char *node, int64_t *out_since_ms
     return !is_there || since;
 }
 
+/* ---- quotas that became fuller ---- */
+
+/* Nobody may start because of it, but who waits for the namespace is told numbers. Not at once: a quota changes with
+ * every object that is created. */
+static void on_fuller(void *ctx)
+{
+    struct core *core = ctx;
+    json_t *fuller = world_take_fuller(core->world);
+    const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
+
+    core->is_fuller_due = false;
+    for (size_t i = 0; json_object_size(fuller) > 0 && i < jobs->n; i++) {
+        const struct job *job = jobs->items[i];
+
+        core->wants_plan |= job->state == JOB_PENDING && job->wait.is_known && job->wait.layer == LAYER_QUOTA &&
+                            json_object_get(fuller, job_ns(job));
+    }
+    json_decref(fuller);
+}
+
+static void note_quota(struct core *core)
+{
+    if (!core->is_fuller_due)
+        clock_timer_set(core->fuller_timer, core_now_ms(core) + FULLER_PAUSE_MS);
+    core->is_fuller_due = true;
+}
+
 /* ---- changes ---- */
 
 static void on_changed(void *ctx, enum cluster_change change, const json_t *object)
@@ -185,6 +208,8 @@ static void on_changed(void *ctx, enum cluster_change change, const json_t *obje
     core->has_new_claims |= !is_ours && is_of(object, "ResourceClaim");
     if (is_of(object, "Node"))
         note_node(core, object, is_gone);
+    if (is_of(object, "ResourceQuota"))
+        note_quota(core);
     json_object_del(core->foreign, key);
     if (is_gone && is_ours) {
         json_object_del(core->ours, key);
@@ -213,7 +238,7 @@ static void on_began(void *ctx)
     struct features features;
     struct error err = {0};
 
-    read_provisioning(core);
+    ask_what_it_is(core);
     if (features_of(core, &features, &err) < 0) /* the administrator's changes were checked at the start */
         log_warn("cluster.features", LOG_STR("why", err.text));
     if (memcmp(&features, &core->features, sizeof(features)) == 0)
@@ -403,7 +428,6 @@ static void set_up(struct core *core)
         core->options.reconcile_period_ms = DEFAULT_RECONCILE_PERIOD_MS;
     if (core->options.provisioning_class && !core->options.provisioning_class[0])
         core->options.provisioning_class = NULL;
-    read_provisioning(core);
     read_bind_classes(core);
     core->outbox = outbox_new(&outbox);
     core->world = world_new(&core->features);
@@ -414,6 +438,7 @@ static void set_up(struct core *core)
     core->due_timer = clock_timer_new(core->options.clock, on_due, core);
     core->reconcile_timer = clock_timer_new(core->options.clock, on_reconcile, core);
     core->probe_timer = clock_timer_new(core->options.clock, core_probe, core);
+    core->fuller_timer = clock_timer_new(core->options.clock, on_fuller, core);
 }
 
 static int find_server_id(struct core *core, struct error *err)
@@ -441,8 +466,10 @@ int core_new(const struct core_options *options, struct core **out, struct error
     struct cluster_listener listener = callbacks;
 
     core->options = *options;
+    ask_what_it_is(core);
     if (features_of(core, &core->features, err) < 0 || find_server_id(core, err) < 0 ||
         read_parameters(core, err) < 0) {
+        json_decref(core->described);
         free(core);
         return -1;
     }
@@ -478,7 +505,7 @@ void core_free(struct core *core)
     world_free(core->world);
     free((void *)(uintptr_t)core->bind.names);
     free(core->bind_text);
-    free(core->provisioning);
+    json_decref(core->described);
     json_decref(core->provisioning_parameters);
     json_decref(core->ours);
     json_decref(core->foreign);
@@ -487,8 +514,16 @@ void core_free(struct core *core)
     clock_timer_free(core->due_timer);
     clock_timer_free(core->reconcile_timer);
     clock_timer_free(core->probe_timer);
+    clock_timer_free(core->fuller_timer);
     store_rollback(core->options.store);
     free(core);
+}
+
+void core_not_leading(struct core *core, const struct error *why)
+{
+    core->not_leading = why ? *why : (struct error){0};
+    core->wants_plan = true;
+    core->is_changed = true;
 }
 
 /* ---- watches ---- */

@@ -21,6 +21,9 @@ struct store;
 
 /* ---- wiring (main, tests) ---- */
 
+/* Where the cluster has them and lets us make them; nowhere; everywhere, and a gang that cannot have one waits. */
+enum pod_groups { POD_GROUPS_AUTO, POD_GROUPS_NEVER, POD_GROUPS_ALWAYS };
+
 struct core_options {
     struct store *store;      /* borrowed, open and migrated */
     struct cluster *cluster;  /* borrowed, not started yet */
@@ -32,7 +35,7 @@ struct core_options {
     bool binds_pods;          /* and binds gangs that have all their devices through those, in kube-scheduler's place */
     const char *provisioning_class; /* ask an autoscaler for nodes, by ProvisioningRequests of it; NULL, "": never */
     const char *provisioning_parameters; /* "KEY=VALUE,KEY=VALUE" of those; NULL: none */
-    bool has_no_pod_groups;              /* gangs get no PodGroup even where the cluster has them */
+    enum pod_groups pod_groups;          /* does each gang get one? */
     /* How work gets off the loop and back: run(ctx, work, done, arg) calls work(arg) on a worker thread and done(arg)
      * on the loop afterwards. NULL: both at once on the loop (tests, virtual scenarios). */
     void (*run)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
@@ -55,6 +58,9 @@ void core_free(struct core *core);
 /* End the turn that commands began: commit, act, answer. main calls it once per turn of the loop, tests when they like.
  */
 void core_end_turn(struct core *core);
+/* This process does not lead at the moment, and why (copied); NULL: it does again. Meanwhile the cluster refuses its
+ * writes (connect.h), so nothing is planned, and status says so; what is recorded and what is read goes on. */
+void core_not_leading(struct core *core, const struct error *why);
 /* Nothing in flight: no planning round, no effect, no reply. For virtual time. */
 bool core_is_idle(const struct core *core);
 

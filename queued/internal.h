@@ -43,7 +43,7 @@ struct core {
     struct outbox *outbox;
     char *bind_text; /* what bind_classes point into */
     struct bind_classes bind;
-    char *provisioning;              /* apiVersion of the cluster's ProvisioningRequests, or NULL */
+    json_t *described;               /* what the cluster is and can do, as it said when its stream began */
     json_t *provisioning_parameters; /* or NULL */
     struct features features;        /* of the cluster, with the administrator's changes */
     struct world *world;
@@ -63,6 +63,7 @@ struct core {
     bool has_new_claims; /* claims of others changed since the last decision */
     bool is_synced;
     struct error cluster_lost; /* why the stream stopped; code ERR_NONE while it runs */
+    struct error not_leading;  /* why we do not lead at the moment; code ERR_NONE while we do */
     struct error degraded;     /* why nothing can be recorded; code ERR_NONE while all is well */
 
     struct workload *workload;   /* of the last round */
@@ -86,6 +87,8 @@ struct core {
 
     struct cluster_listener listener;
     struct clock_timer *due_timer, *reconcile_timer, *probe_timer;
+    struct clock_timer *fuller_timer; /* a quota changed: see on_fuller() */
+    bool is_fuller_due;
 };
 
 static inline int64_t core_now_ms(const struct core *core)
@@ -124,8 +127,8 @@ void core_probe(void *ctx);
 void planner_start(struct core *core);
 void planner_apply(struct core *core);
 void planner_round_free(struct planner_round *round);
-/* The apiVersion of the PodGroup that an attempt gets, a JSON string, new reference; NULL: it gets none. */
-json_t *core_pod_group(const struct core *core);
+/* The apiVersion of the PodGroup that an attempt gets; NULL: it gets none. */
+const char *core_pod_group(const struct core *core);
 /* The full explanation of a pending job on the cluster as it is now, alone; new reference, or NULL when there is none.
  */
 json_t *planner_explain(struct core *core, const struct job *job);

@@ -1,7 +1,10 @@
 /* queued: wires configuration, log, clock, store, cluster, core, API and loop together. Nobody includes it.
  *
  * With Kubernetes a process begins on standby, with nothing but a listening API, and opens store, cluster and core when
- * it has the lease (connect.h). It never goes back: a leader that loses the lease ends.
+ * it has the lease (connect.h). A leader that loses it changes nothing in the cluster any more, but keeps its books:
+ * the lock on the store holds others off, so that it goes on reading and recording while the API server is away, and
+ * leads again when it has the lease again. Once another leads, or wants the store, it yields: everything is closed and
+ * the process begins anew, on standby, as if it had been killed and started again.
  *
  * Each turn of the loop runs the callbacks that are due and then ends the core's turn: commit, act, answer. With the
  * virtual clock a turn ends when the present instant has come to rest; time goes on only when it is told to. */
@@ -34,13 +37,16 @@
 /* A second signal, or this much time, ends a stop that waits for somebody. */
 enum { STOP_MS = 5000 };
 
+/* Between two leaders: how often the one looks whether it must yield the store, and the other whether it is free. */
+enum { PULSE_MS = 500 };
+
 /* With the virtual clock, turns at one instant before we say that it never comes to rest. */
 enum { SETTLE_MAX = 100000 };
 
 struct process {
     struct config config;
     struct event_base *base;
-    struct event *on_term, *on_int, *give_up;
+    struct event *on_term, *on_int, *give_up, *pulse;
     struct clock *clock;
     struct connection *connection; /* to Kubernetes; NULL with the embedded cluster */
     struct store *store;
@@ -51,7 +57,9 @@ struct process {
     int64_t begin_mono_ms;
     int port;
     bool is_leading;           /* this process may open the store and begin: core is NULL until the end of the turn */
+    bool is_taken;             /* another leads, as far as we have seen */
     bool is_waiting_for_store; /* another process has it open, and we the lease */
+    int wish_fd;               /* by which that one knows; or -1 */
     bool is_given;             /* the lease was given back */
     bool is_ready, is_stopping, is_late;
 };
@@ -241,6 +249,13 @@ static int open_cluster(struct process *process, struct error *err)
     return 0;
 }
 
+static void wish_no_more(struct process *process)
+{
+    if (process->wish_fd >= 0)
+        close(process->wish_fd);
+    process->wish_fd = -1;
+}
+
 static int open_store(struct process *process, struct error *err)
 {
     char *path = state_path(process, "queued.db");
@@ -265,7 +280,7 @@ static int open_core(struct process *process, struct error *err)
         .binds_pods = config->binds_pods != 0,
         .provisioning_class = config->provisioning_class,
         .provisioning_parameters = config->provisioning_parameters,
-        .has_no_pod_groups = config->pod_groups == 0,
+        .pod_groups = (enum pod_groups)config->pod_groups,
         .launch_timeout_ms = config->launch_timeout_ms,
         .lost_node_timeout_ms = config->lost_node_timeout_ms,
         .reconcile_period_ms = config->reconcile_period_ms,
@@ -344,7 +359,11 @@ static void open_api(struct process *process)
 /* Everything that only the server that leads has. */
 static int lead(struct process *process, struct error *err)
 {
-    if (open_store(process, err) < 0 || open_cluster(process, err) < 0 || open_core(process, err) < 0)
+    if (open_store(process, err) < 0)
+        return -1;
+    process->is_waiting_for_store = false;
+    wish_no_more(process);
+    if (open_cluster(process, err) < 0 || open_core(process, err) < 0)
         return -1;
     if (process->api) {
         api_lead(process->api, process->core);
@@ -359,6 +378,9 @@ static void on_leads(void *ctx)
     struct process *process = ctx;
 
     process->is_leading = true;
+    process->is_taken = false;
+    if (process->core)
+        core_not_leading(process->core, NULL);
 }
 
 static void on_waits(void *ctx, const char *reason)
@@ -368,12 +390,32 @@ static void on_waits(void *ctx, const char *reason)
     api_standby(process->api, reason);
 }
 
-/* Another may lead from now on. What is in memory is worth nothing any more, and what is on the disk is whole. */
+static void on_taken(void *ctx)
+{
+    struct process *process = ctx;
+
+    process->is_taken = true;
+}
+
+/* Another may lead from now on. */
 static void on_lost(void *ctx, const struct error *err)
 {
-    (void)ctx;
+    struct process *process = ctx;
+
     log_error("lease.lost", LOG_STR("why", err->text));
-    _exit(EXIT_FAILURE);
+    process->is_leading = process->is_waiting_for_store = false;
+    wish_no_more(process);
+    if (process->core)
+        core_not_leading(process->core, err);
+    else
+        api_standby(process->api, err->text);
+}
+
+/* Who leads needs the store. */
+static bool must_yield(const struct process *process)
+{
+    return process->core && process->connection && !process->is_leading &&
+           (process->is_taken || store_is_wanted(process->store));
 }
 
 static int stand_by(struct process *process, struct error *err)
@@ -386,6 +428,7 @@ static int stand_by(struct process *process, struct error *err)
         .leads = on_leads,
         .waits = on_waits,
         .lost = on_lost,
+        .taken = on_taken,
     };
 
     if (connection_open(&options, &process->connection, err) < 0)
@@ -451,9 +494,9 @@ static void close_all(struct process *process)
     free_event(process->on_term);
     free_event(process->on_int);
     free_event(process->give_up);
+    free_event(process->pulse);
     event_base_free(process->base);
-    config_release(&process->config);
-    libevent_global_shutdown();
+    wish_no_more(process);
 }
 
 /* ---- the loop ---- */
@@ -480,12 +523,18 @@ static void on_give_up(evutil_socket_t fd, short what, void *arg)
     process->is_late = true;
 }
 
+static void on_pulse(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg; /* a turn of the loop is all that it is for */
+}
+
 static void watch_signals(struct process *process)
 {
     signal(SIGPIPE, SIG_IGN);
     process->on_term = evsignal_new(process->base, SIGTERM, on_signal, process);
     process->on_int = evsignal_new(process->base, SIGINT, on_signal, process);
     process->give_up = evtimer_new(process->base, on_give_up, process);
+    process->pulse = evtimer_new(process->base, on_pulse, process);
     event_add(process->on_term, NULL);
     event_add(process->on_int, NULL);
 }
@@ -512,12 +561,18 @@ static void end_turn(struct process *process)
     note_ready(process);
 }
 
-/* A leader before us may have been frozen and not ended: its hold on the lease is over, that on the database is not.
- * When it goes on it finds that out and ends, so that we wait; each renewal of the lease is a turn of the loop. */
+/* A leader before us may have been frozen or cut off: its hold on the lease is over, that on the database is not. It
+ * yields when it sees that we want it, so that we wait. */
 static int wait_for_store(struct process *process, struct error *err)
 {
+    char *path;
+
     if (err->code != ERR_CONFLICT || process->store || !process->connection)
         return -1;
+    path = state_path(process, "queued.db");
+    if (process->wish_fd < 0)
+        process->wish_fd = store_want(path);
+    free(path);
     if (!process->is_waiting_for_store)
         log_warn("store.busy", LOG_STR("why", err->text));
     process->is_waiting_for_store = true;
@@ -525,44 +580,75 @@ static int wait_for_store(struct process *process, struct error *err)
     return 0;
 }
 
+static void pulse(struct process *process)
+{
+    const struct timeval after = {PULSE_MS / 1000, PULSE_MS % 1000 * 1000};
+
+    if (process->is_waiting_for_store || (process->core && process->connection && !process->is_leading))
+        event_add(process->pulse, &after);
+}
+
 static int turn(struct process *process, struct error *err)
 {
+    int result = 0;
+
     if (!process->core && process->is_leading && !process->is_stopping && lead(process, err) < 0)
-        return wait_for_store(process, err);
-    if (process->core)
+        result = wait_for_store(process, err);
+    else if (process->core)
         end_turn(process);
-    return 0;
+    pulse(process);
+    return result;
+}
+
+static bool is_over(const struct process *process)
+{
+    return process->is_stopping ? process->is_late || api_is_quiet(process->api) : must_yield(process);
 }
 
 static int run(struct process *process, struct error *err)
 {
     int result = turn(process, err); /* whatever loading began */
 
-    while (result == 0 && !(process->is_stopping && (process->is_late || api_is_quiet(process->api)))) {
+    while (result == 0 && !is_over(process)) {
         event_base_loop(process->base, EVLOOP_ONCE);
         result = turn(process, err);
     }
     return result;
 }
 
-static int serve(struct config *config)
+/* Returns 0 after an orderly stop, 1 when it has yielded, -1 with err. */
+static int serve_once(const struct config *config, struct error *err)
 {
-    struct process process = {.config = *config, .begin_mono_ms = mono_ms()};
-    struct error err = {0};
+    struct process process = {.config = *config, .begin_mono_ms = mono_ms(), .wish_fd = -1};
     int result;
 
     process.base = event_base_new();
-    if (!process.base) {
-        log_error("server.failed", LOG_STR("detail", "the system gives no event loop"));
-        return EXIT_FAILURE;
-    }
+    if (!process.base)
+        return error_set(err, ERR_IO, "the system gives no event loop");
     watch_signals(&process);
-    result = open_all(&process, &err) < 0 ? -1 : run(&process, &err);
+    result = open_all(&process, err) < 0 ? -1 : run(&process, err);
+    if (result == 0 && !process.is_stopping)
+        result = 1;
     if (result == 0)
         log_info("server.stopped", LOG_BOOL("whole", !process.is_late));
-    else
-        log_error("server.failed", LOG_STR("field", err.field[0] ? err.field : NULL), LOG_STR("detail", err.text));
+    if (result == 1)
+        log_warn("server.yielded", LOG_BOOL("taken", process.is_taken));
     close_all(&process);
+    return result;
+}
+
+static int serve(struct config *config)
+{
+    struct error err = {0};
+    int result;
+
+    do
+        result = serve_once(config, &err);
+    while (result == 1);
+    if (result < 0)
+        log_error("server.failed", LOG_STR("field", err.field[0] ? err.field : NULL), LOG_STR("detail", err.text));
+    config_release(config);
+    libevent_global_shutdown();
     return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

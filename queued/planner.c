@@ -20,6 +20,9 @@
  * then made when somebody asks (planner_explain). */
 #define MAX_FULL_EXPLANATIONS 32
 
+/* What is asked for where PodGroups are wanted always and the cluster has none: its refusal is the reason to wait. */
+#define POD_GROUP_VERSION "scheduling.k8s.io/v1beta1"
+
 struct planner_round {
     struct core *core;
     uint64_t epoch, number;
@@ -72,15 +75,6 @@ static void add_pending(struct core *core, struct planner_round *round, struct p
     round->input.n_pending++;
 }
 
-static bool cluster_makes_namespaces(const struct core *core)
-{
-    json_t *described = core->options.cluster->ops->describe(core->options.cluster);
-    bool makes = json_is_true(json_object_get(described, "makesNamespaces"));
-
-    json_decref(described);
-    return makes;
-}
-
 static struct planner_round *round_new(struct core *core)
 {
     const struct job_list *jobs = lifecycle_jobs(core->lifecycle);
@@ -106,7 +100,7 @@ static struct planner_round *round_new(struct core *core)
         .pending = pending,
         .now_ms = core_now_ms(core),
         .bind = core->bind,
-        .makes_namespaces = cluster_makes_namespaces(core),
+        .makes_namespaces = json_is_true(json_object_get(core->described, "makesNamespaces")),
     };
     policies_now(core, &round->arena, &round->input);
     round->input.running = running_now(core, core->book, &round->arena, &round->input.n_running);
@@ -164,7 +158,8 @@ void planner_start(struct core *core)
 {
     if (lifecycle_take_wants_plan(core->lifecycle) || world_version(core->world) != core->planned_version)
         core->wants_plan = true;
-    if ((!core->wants_plan && !core->wants_rest) || core->round || !core->is_synced || core->degraded.code)
+    if ((!core->wants_plan && !core->wants_rest) || core->round || !core->is_synced || core->degraded.code ||
+        core->not_leading.code)
         return;
     core->n_rounds++;
     if (core->wants_plan)
@@ -198,24 +193,26 @@ static json_t *charges_view(const struct planner_round *round, const int64_t *ch
     return view;
 }
 
-json_t *core_pod_group(const struct core *core)
+const char *core_pod_group(const struct core *core)
 {
-    json_t *described, *version;
+    const char *version = json_string_value(json_object_get(core->described, "podGroup"));
 
-    if (core->options.has_no_pod_groups)
+    switch (core->options.pod_groups) {
+    case POD_GROUPS_AUTO:
+        return json_object_get(core->described, "podGroupDenied") ? NULL : version;
+    case POD_GROUPS_NEVER:
         return NULL;
-    described = core->options.cluster->ops->describe(core->options.cluster);
-    version = json_incref(json_object_get(described, "podGroup"));
-    json_decref(described);
-    return version;
+    case POD_GROUPS_ALWAYS:
+        return version ? version : POD_GROUP_VERSION;
+    }
+    return NULL;
 }
 
 static void admit(struct core *core, const struct planner_round *round, const struct plan_outcome *outcome,
                   struct job *job)
 {
-    json_t *pod_group = core_pod_group(core);
     struct objects_input input = {
-        .pod_group = json_string_value(pod_group),
+        .pod_group = core_pod_group(core),
         .job = job->id,
         .attempt = job_next_attempt(job),
         .server = core->server,
@@ -243,7 +240,6 @@ static void admit(struct core *core, const struct planner_round *round, const st
     json_decref(admission.chosen);
     json_decref(admission.charges);
     json_decref(admission.effective);
-    json_decref(pod_group);
 }
 
 /* A round that passes over somebody whom none came to since the last change is followed by another one. */

@@ -122,10 +122,7 @@ static void add_quotas(const struct core *core, struct arena *arena, struct plan
 
 void policies_now(const struct core *core, struct arena *arena, struct plan_input *input)
 {
-    json_t *pod_group = core_pod_group(core);
-
-    input->has_pod_groups = pod_group != NULL;
-    json_decref(pod_group);
+    input->has_pod_groups = core_pod_group(core) != NULL;
     add_classes(core, arena, input);
     add_quotas(core, arena, input);
 }

@@ -138,6 +138,7 @@ json_t *core_strays(struct core *core, const struct caller *caller, struct error
 json_t *core_status(struct core *core)
 {
     const char *reason = core->degraded.code       ? core->degraded.text
+                         : core->not_leading.code  ? core->not_leading.text
                          : core->cluster_lost.code ? core->cluster_lost.text
                          : !core->is_synced        ? "the cluster has not been read yet"
                                                    : "";

@@ -30,6 +30,7 @@ struct world {
     bool is_watching;
     json_t *kept[WORLD_N_POLICIES]; /* policies: "ns/name" or name -> object */
     json_t *holders;                /* "driver/pool/device" -> the keys of the claims that have it alone, as a set */
+    json_t *fuller;                 /* see world_take_fuller() */
     json_t *disturbed;              /* an object used as a set: "node/n1", "pool/driver/pool", "*" */
 };
 
@@ -40,6 +41,7 @@ struct world *world_new(const struct features *features)
     world->builder = snapshot_builder_new(features, false);
     world->holders = json_object();
     world->disturbed = json_object();
+    world->fuller = json_object();
     for (size_t i = 0; i < WORLD_N_POLICIES; i++)
         world->kept[i] = json_object();
     return world;
@@ -126,6 +128,7 @@ void world_free(struct world *world)
     snapshot_builder_free(world->builder);
     json_decref(world->holders);
     json_decref(world->disturbed);
+    json_decref(world->fuller);
     for (size_t i = 0; i < WORLD_N_POLICIES; i++)
         json_decref(world->kept[i]);
     free(world);
@@ -361,12 +364,15 @@ static char *policy_key(const char *ns, const char *name)
  * pod that is created, is no reason for another round. */
 static void keep_policy(struct world *world, json_t *kept, const json_t *object)
 {
-    char *key = policy_key(text(object, "metadata", "namespace"), text(object, "metadata", "name"));
+    const char *ns = text(object, "metadata", "namespace");
+    char *key = policy_key(ns, text(object, "metadata", "name"));
     const json_t *before = json_object_get(kept, key);
     bool is_quota = kept == world->kept[WORLD_QUOTAS];
 
     if (!is_quota || (before && namespace_quota_is_looser(before, object)))
         world->version++;
+    else
+        json_object_set_new(world->fuller, ns, json_true());
     json_object_set(kept, key, (json_t *)(uintptr_t)object);
     free(key);
 }
@@ -378,6 +384,14 @@ static void drop_policy(struct world *world, json_t *kept, const char *ns, const
     json_object_del(kept, key);
     world->version++;
     free(key);
+}
+
+json_t *world_take_fuller(struct world *world)
+{
+    json_t *fuller = world->fuller;
+
+    world->fuller = json_object();
+    return fuller;
 }
 
 const json_t *world_kept(const struct world *world, enum world_policy policy)

@@ -40,6 +40,9 @@ bool world_has(const struct world *world, const char *kind, const char *ns, cons
  * by "namespace/name". An object, borrowed until the world changes. A change of them disturbs no plan. */
 enum world_policy { WORLD_QUOTAS, WORLD_PRIORITY_CLASSES, WORLD_N_POLICIES };
 const json_t *world_kept(const struct world *world, enum world_policy policy);
+/* The namespaces in which a ResourceQuota changed without freeing anybody, since this was last asked: an object used as
+ * a set, new reference. */
+json_t *world_take_fuller(struct world *world);
 /* Of a device that a result of an allocation names for itself alone: "namespace/name" of a claim other than this one
  * that has it too, or NULL. Valid until the next change. */
 const char *world_other_holder(const struct world *world, const json_t *result, const char *ns, const char *name);

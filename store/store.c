@@ -23,21 +23,48 @@ static const char settings[] = "pragma journal_mode = wal;"
                                "pragma trusted_schema = off;"
                                "pragma temp_store = memory;";
 
-/* One server per database. The lock is the kernel's and goes with the process, however that ends. */
-static int take_lock(const char *path, int *out_fd, struct error *err)
+static int open_beside(const char *path, const char *suffix, int *out_fd, struct error *err)
 {
     char name[4096];
 
-    if ((size_t)snprintf(name, sizeof(name), "%s.lock", path) >= sizeof(name))
+    if ((size_t)snprintf(name, sizeof(name), "%s%s", path, suffix) >= sizeof(name))
         return error_set(err, ERR_LIMIT, "the path is too long");
     *out_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (*out_fd < 0)
-        return error_set(err, ERR_IO, "open %s: %m", name);
+    return *out_fd < 0 ? error_set(err, ERR_IO, "open %s: %m", name) : 0;
+}
+
+/* One server per database. The lock is the kernel's and goes with the process, however that ends. */
+static int take_lock(const char *path, int *out_fd, struct error *err)
+{
+    if (open_beside(path, ".lock", out_fd, err) < 0)
+        return -1;
     if (flock(*out_fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
     if (errno != EWOULDBLOCK)
-        return error_set(err, ERR_IO, "lock %s: %m", name);
+        return error_set(err, ERR_IO, "lock %s.lock: %m", path);
     return error_set(err, ERR_CONFLICT, "another server has this database open");
+}
+
+int store_want(const char *path)
+{
+    int fd = -1;
+
+    if (open_beside(path, ".wanted", &fd, NULL) < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+bool store_is_wanted(const struct store *store)
+{
+    bool is_wanted;
+    int fd;
+
+    if (open_beside(sqlite3_db_filename(store->db, "main"), ".wanted", &fd, NULL) < 0)
+        return false;
+    is_wanted = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return is_wanted;
 }
 
 /* SQLite gives its companion files (-wal, -shm) the mode of the main file, so that one has to be right before. */

@@ -28,6 +28,13 @@ static inline void store_closep(struct store **store)
     store_close(*store);
 }
 
+/* Another process wants the database that this one has, and says so by a lock beside it, also over a shared folder. The
+ * holder decides: store_is_wanted() is asked by one that may have lost the right to it. store_want() gives a
+ * descriptor; the wish ends when it is closed. -1: not now (somebody looked at this moment, or the folder knows no
+ * locks). */
+MUST_CHECK int store_want(const char *path);
+bool store_is_wanted(const struct store *store);
+
 /* The number of the schema, or -1 when it cannot be read. */
 int store_version(const struct store *store);
 

@@ -120,7 +120,8 @@ bool namespace_quota_is_looser(const json_t *before, const json_t *after)
 {
     struct arena arena = {0};
     struct namespace_quota old, now;
-    bool is_looser = !json_equal(json_object_get(before, "spec"), json_object_get(after, "spec")) ||
+    const json_t *old_spec = json_object_get(before, "spec"), *now_spec = json_object_get(after, "spec");
+    bool is_looser = (old_spec != now_spec && !json_equal(old_spec, now_spec)) || /* of none twice it says false */
                      namespace_quota_parse(before, &arena, &old, NULL) < 0 ||
                      namespace_quota_parse(after, &arena, &now, NULL) < 0 || is_any_looser(&old, &now);
 

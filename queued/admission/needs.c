@@ -260,7 +260,7 @@ void needs_add_attempt(struct needs *needs, const struct gang_spec *question, co
 {
     add_counted(needs, "ConfigMap");
     add_counted(needs, "Service");
-    if (has_pod_group)
+    if (has_pod_group && !(placement && placement->needs_turns))
         add_counted(needs, "PodGroup");
     for (size_t g = 0; g < question->n_groups; g++)
         add_pods(needs, question->groups[g].pod, question->groups[g].n_members);

@@ -29,8 +29,8 @@ enum cluster_change { CLUSTER_PUT, CLUSTER_GONE };
 
 struct cluster_listener {
     void *ctx;
-    /* A stream begins: describe() tells from now on what the cluster is and can do. Not told by a cluster that is
-     * always the same. */
+    /* A stream begins, or the cluster turned out not to let us do something: describe() tells from now on what it is
+     * and can do. Not told by a cluster that is always the same. */
     void (*began)(void *ctx);
     /* An object of a watched kind (Node, Pod, Namespace, DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule,
      * ResourceQuota, PriorityClass, and ConfigMap, Service, PodGroup and ProvisioningRequest with our labels) appeared,
@@ -82,11 +82,12 @@ struct cluster_ops {
     /* The last lines of a member's output as a JSON string. */
     void (*logs)(struct cluster *cluster, const char *ns, const char *pod, size_t tail_lines, cluster_done *done,
                  void *ctx);
-    /* What the cluster is and can do; new reference:
+    /* What the cluster is and can do; new reference. But for what is counted, it stays the same until `began` is told:
      *   "kind"             "embedded" | "kubernetes"
      *   "version"          "1.37"; absent until a stream began
      *   "features"         changes to what that version has, as features_change() reads them, or absent
      *   "podGroup"         apiVersion in which PodGroup is served, or absent
+     *   "podGroupDenied"   true: we may not create any; absent as long as it has not said so
      *   "provisioning"     apiVersion in which ProvisioningRequest is served, or absent
      *   "server"           where it is, or absent
      *   "measured"         numbers about the connection, or absent

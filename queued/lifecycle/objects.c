@@ -84,10 +84,16 @@ static void add_service(const struct objects_input *input, const char *base, jso
     add(objects, body, NULL, NULL);
 }
 
+/* Members that have to start in turns cannot be placed together. */
+static const char *pod_group_of(const struct objects_input *input)
+{
+    return input->placement->needs_turns ? NULL : input->pod_group;
+}
+
 /* kube-scheduler places the members together or not at all. An elastic gang counts as large as it was planned. */
 static void add_pod_group(const struct objects_input *input, const char *base, json_t *objects)
 {
-    json_t *body = json_pack("{s:s, s:s, s:o, s:{s:{s:{s:I}}}}", "apiVersion", input->pod_group, "kind", "PodGroup",
+    json_t *body = json_pack("{s:s, s:s, s:o, s:{s:{s:{s:I}}}}", "apiVersion", pod_group_of(input), "kind", "PodGroup",
                              "metadata", metadata(input, base), "spec", "schedulingPolicy", "gang", "minCount",
                              (json_int_t)input->placement->n_members);
 
@@ -277,7 +283,7 @@ static size_t turn_of(const struct objects_input *input, size_t member)
 {
     size_t turn = input->placement->members[member].turn;
 
-    return turn == 0 || input->pod_group || is_allocated_by_us(input, member) ? 0 : turn;
+    return turn == 0 || pod_group_of(input) || is_allocated_by_us(input, member) ? 0 : turn;
 }
 
 static void add_pods(const struct objects_input *input, const char *base, bool is_bound_by_us, json_t *objects)
@@ -297,7 +303,7 @@ static void add_pods(const struct objects_input *input, const char *base, bool i
             .labels = labels(input),
             .name = name,
             .service = base,
-            .pod_group = input->pod_group && !is_bound_by_us ? base : NULL,
+            .pod_group = pod_group_of(input) && !is_bound_by_us ? base : NULL,
             .is_bound_by_us = is_bound_by_us,
             .node = placement->members[m].node,
             .consumes = input->consumes,
@@ -392,7 +398,7 @@ json_t *attempt_objects(const struct objects_input *input)
 
     add_anchor(input, base, objects);
     add_service(input, base, objects);
-    if (input->pod_group && !is_bound_by_us)
+    if (pod_group_of(input) && !is_bound_by_us)
         add_pod_group(input, base, objects);
     add_claims(input, base, objects);
     add_pods(input, base, is_bound_by_us, objects);

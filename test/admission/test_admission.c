@@ -562,7 +562,8 @@ static void test_admission__a_round_tries_no_more_than_it_may(void **state)
     release(&b);
 }
 
-/* Two small devices look alike; only one of them leaves room for the large one, which no attribute tells. */
+/* Two small devices look alike, and two large ones: only the second of each leave room for one of the other, which no
+ * attribute tells, so that whoever comes first is given what leaves none. */
 #define SIZED(name, size, more) "{name: " name ", attributes: {size: {string: " size "}}" more "}"
 #define TAKES(amount)           ", consumesCounters: [{counterSet: card, counters: {memory: {value: " amount "}}}]"
 #define PART(name, devices)                                                                                            \
@@ -573,8 +574,10 @@ static const char unsteerable[] =
     "---\n{apiVersion: v1, kind: Node, metadata: {name: p}, spec: {}, status: {allocatable: {cpu: '8', memory: 8Gi, "
     "pods: '10'}, conditions: [{type: Ready, status: 'True'}]}}\n" PART(
         "counters", "sharedCounters: [{name: card, counters: {memory: {value: 80Gi}}}]")
-        PART("p", "devices: [" SIZED("small-0", "small", TAKES("40Gi")) ", " SIZED("small-1", "small", "") ", " SIZED(
-                      "large", "large", TAKES("80Gi")) "]");
+        PART("p", "devices: [" SIZED("small-0", "small", TAKES("60Gi")) ", " SIZED(
+                      "small-1", "small", TAKES("30Gi")) ", " SIZED("large-0", "large",
+                                                                    TAKES("70Gi")) ", " SIZED("large-1", "large",
+                                                                                              TAKES("50Gi")) "]");
 
 #define MEMBER(group, claim)                                                                                           \
     "{name: " group ", replicas: 1, template: {spec: {containers: [{name: c, image: i, resources: {claims: [{name: g}" \

@@ -63,7 +63,7 @@ static void test_effective__tree(void **state)
 /* ---- what comes of it ---- */
 
 /* Nodes with two, three and six free devices, while the cluster's jobs usually ask for two: on the second a device is
- * left over that no pair can use, so that taking it costs nothing. */
+ * left over that no pair can use, so that taking it costs nothing. Names say nothing. */
 #define NODE(n)                                                                                                        \
     "---\n{apiVersion: v1, kind: Node, metadata: {name: " n                                                            \
     "}, status: {allocatable: {cpu: '64', memory: 64Gi, pods: '99'}, conditions: [{type: Ready, status: 'True'}]}}\n"
@@ -72,27 +72,38 @@ static void test_effective__tree(void **state)
     "nodeName: " n ", pool: {name: " n ", generation: 1, resourceSliceCount: 1}, devices: [" devices "]}}\n"
 static const char cluster[] =
     "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}\n"
-    "---\n{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n" NODE("a-two")
-        SLICE("a-two", "{name: a}, {name: b}") NODE("b-three") SLICE("b-three", "{name: a}, {name: b}, {name: c}")
-            NODE("c-six") SLICE("c-six", "{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}");
+    "---\n{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n" NODE("two")
+        SLICE("two", "{name: a}, {name: b}") NODE("three") SLICE("three", "{name: a}, {name: b}, {name: c}") NODE("six")
+            SLICE("six", "{name: a}, {name: b}, {name: c}, {name: d}, {name: e}, {name: f}");
 
 static const struct place_case {
     const char *name;
     enum job_placement queue, job;
-    int members;      /* of one device each */
-    const char *want; /* the members' nodes */
+    int members, drivers; /* of one device each; of another kind, with two */
+    const char *want;     /* the members' nodes, then the drivers' */
 } place_cases[] = {
-    /* a single device: the fullest node, or where no pair loses anything by it */
-    {"packed by its queue", PACK, NOTHING, 1, "a-two"},
-    {"by default", NOTHING, NOTHING, 1, "b-three"},
-    {"by fragmentation, as its queue says", FRAG, NOTHING, 1, "b-three"},
-    {"packed by the job itself", FRAG, PACK, 1, "a-two"},
-    {"by fragmentation, as the job itself says", PACK, FRAG, 1, "b-three"},
-    /* a gang: as few nodes as can be, or one member a node in turn */
-    {"a gang packed by its queue", PACK, NOTHING, 3, "b-three b-three b-three"},
-    {"a gang spread by its queue", SPREAD, NOTHING, 3, "a-two b-three c-six"},
-    {"a gang packed by the job itself", SPREAD, PACK, 3, "b-three b-three b-three"},
-    {"a gang spread by the job itself", PACK, SPREAD, 3, "a-two b-three c-six"},
+    /* a single device: of the fullest node, of the emptiest, or where no pair loses anything by it */
+    {"packed by its queue", PACK, NOTHING, 1, 0, "two"},
+    {"spread by its queue", SPREAD, NOTHING, 1, 0, "six"},
+    {"by default", NOTHING, NOTHING, 1, 0, "three"},
+    {"by fragmentation, as its queue says", FRAG, NOTHING, 1, 0, "three"},
+    {"packed by the job itself", SPREAD, PACK, 1, 0, "two"},
+    {"spread by the job itself", PACK, SPREAD, 1, 0, "six"},
+    {"by fragmentation, as the job itself says", PACK, FRAG, 1, 0, "three"},
+    /* a gang: as few nodes as can be, of those the fullest; or one member a node in turn, from the emptiest */
+    {"a gang packed by its queue", PACK, NOTHING, 3, 0, "three three three"},
+    {"a gang that fits on one node only", PACK, NOTHING, 5, 0, "six six six six six"},
+    {"a gang spread by its queue", SPREAD, NOTHING, 3, 0, "six three two"},
+    {"a gang with more members than nodes", SPREAD, NOTHING, 4, 0, "six six three two"},
+    {"a gang packed by the job itself", SPREAD, PACK, 3, 0, "three three three"},
+    {"a gang spread by the job itself", PACK, SPREAD, 2, 0, "six three"},
+    /* a gang of two kinds: the same */
+    {"two kinds packed on one node", PACK, NOTHING, 1, 1, "three three"},
+    {"two kinds packed on the one node that takes them", PACK, NOTHING, 3, 1, "six six six six"},
+    {"two kinds packed on few nodes", PACK, NOTHING, 4, 2, "six six three three six six"},
+    {"two kinds spread", SPREAD, NOTHING, 2, 1, "three two six"},
+    {"more of two kinds than nodes", SPREAD, NOTHING, 3, 2, "six three two six three"},
+    {"two kinds that take all there is", SPREAD, NOTHING, 3, 4, "six six three six six three two"},
 };
 
 static json_t *documents_of(const char *yaml)
@@ -121,7 +132,21 @@ static struct snapshot *snapshot_of_cluster(void)
     return snapshot_builder_build(builder);
 }
 
-static json_t *gangjob_of(const char *name, enum job_placement placement, int members, int count)
+static void add_group(struct buf *text, const char *name, int members)
+{
+    buf_addf(text,
+             "{name: %s, replicas: %d, template: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "
+             "'1'}, claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: %s}]}}}",
+             name, members, name);
+}
+
+static void add_template(struct buf *text, const char *name, int count)
+{
+    buf_addf(text, "{name: %s, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: %d}}]}}}",
+             name, count);
+}
+
+static json_t *gangjob_of(const char *name, enum job_placement placement, int members, int count, int drivers)
 {
     json_t *documents, *gangjobs, *gangjob;
     const struct job_decode_options options = {0};
@@ -130,12 +155,19 @@ static json_t *gangjob_of(const char *name, enum job_placement placement, int me
     buf_addf(&text, "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: %s}, spec: {", name);
     if (placement != NOTHING)
         buf_addf(&text, "placement: %s, ", job_placement_name(placement));
-    buf_addf(&text,
-             "groups: [{name: w, replicas: %d, template: {spec: {containers: [{name: c, image: i, resources: {requests:"
-             " {cpu: '1'}, claims: [{name: g}]}}], resourceClaims: [{name: g, resourceClaimTemplateName: t}]}}}], "
-             "claimTemplates: [{name: t, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, "
-             "count: %d}}]}}}]}}",
-             members, count);
+    buf_adds(&text, "groups: [");
+    add_group(&text, "w", members);
+    if (drivers) {
+        buf_adds(&text, ", ");
+        add_group(&text, "d", drivers);
+    }
+    buf_adds(&text, "], claimTemplates: [");
+    add_template(&text, "w", count);
+    if (drivers) {
+        buf_adds(&text, ", ");
+        add_template(&text, "d", 2);
+    }
+    buf_adds(&text, "]}}");
     documents = documents_of(buf_str(&text));
     assert_int_equal(jobs_decode(documents, &options, &gangjobs, NULL), 0);
     gangjob = json_incref(json_array_get(gangjobs, 0));
@@ -158,7 +190,7 @@ static void placing_init(struct placing *p)
     struct job_spec spec;
     struct gang_typical typical;
 
-    *p = (struct placing){.snapshot = snapshot_of_cluster(), .usual = gangjob_of("usual", NOTHING, 1, 2)};
+    *p = (struct placing){.snapshot = snapshot_of_cluster(), .usual = gangjob_of("usual", NOTHING, 1, 2, 0)};
     assert_int_equal(job_spec_parse(p->usual, &p->arena, &spec, NULL), 0);
     typical = (struct gang_typical){1, spec.shapes[0].groups[0].pod, spec.shapes[0].groups[0].claims[0].object};
     p->workload = gang_workload_new(&typical, 1, &features, NULL);
@@ -202,7 +234,7 @@ static void place(struct placing *p, enum job_placement queue_says, const json_t
 static void test_effective__place(void **state)
 {
     const struct place_case *c = *state;
-    json_t *gangjob = gangjob_of("job", c->job, c->members, 1);
+    json_t *gangjob = gangjob_of("job", c->job, c->members, 1, c->drivers);
     struct placing p;
     BUF nodes = {0};
 
@@ -220,17 +252,14 @@ static const struct again_case {
     enum job_placement says[6];
     const char *want;
 } again_cases[] = {
-    {"a single device", 1, {NOTHING, PACK, FRAG, PACK, PACK, NOTHING}, "b-three a-two b-three a-two a-two b-three "},
-    {"a gang",
-     2,
-     {PACK, SPREAD, PACK, SPREAD, SPREAD, PACK},
-     "a-two a-two a-two b-three a-two a-two a-two b-three a-two b-three a-two a-two "},
+    {"a single device", 1, {NOTHING, PACK, FRAG, SPREAD, PACK, NOTHING}, "three two three six two three "},
+    {"a gang", 2, {PACK, SPREAD, PACK, SPREAD, SPREAD, PACK}, "two two six three two two six three six three two two "},
 };
 
 static void test_effective__again(void **state)
 {
     const struct again_case *c = *state;
-    json_t *gangjob = gangjob_of("job", NOTHING, c->members, 1);
+    json_t *gangjob = gangjob_of("job", NOTHING, c->members, 1, 0);
     struct placing p;
     BUF nodes = {0};
 

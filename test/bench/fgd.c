@@ -1,11 +1,15 @@
-/* bench-fgd [--json] --trace DIR --workload NAME [--seeds N] - the experiment of fragmentation gradient descent,
- * through the planner.
+/* bench-fgd [--json] --trace DIR --workload NAME [--seeds N] [--first N] [--gang N] [--roles N] [--placement NAME] -
+ * the experiment of fragmentation gradient descent, through the planner.
  *
  * Empty cluster, pods drawn at random with replacement until their GPU demand is 130 % of the cluster's GPUs, offered
  * one after the other; each is a job of one pod. Every GPU is a device with a model and a capacity of 1000 "milli" that
  * can be shared; a fractional pod asks for a part of one, a whole-GPU pod for all of each of its GPUs; wanted models
  * are a CEL selector; CPU and memory are ordinary requests. What is planned is taken on the next snapshot. The workload
  * that the score knows is the trace's own distribution of pods.
+ *
+ * With --gang N a job is N members, all placed or none: as many groups as --roles says (1), each of pods like one that
+ * is drawn. --placement is fragmentation, pack or spread. The published figures are for single pods placed by the
+ * score.
  *
  * Reports allocated_percent_100 and allocated_percent_130, the mean of the seeds, beside the published figures. */
 #include <stdio.h>
@@ -21,6 +25,9 @@
 
 #define MAX_FIELDS  16
 #define MAX_TYPICAL 256
+#define MAX_ROLES   4
+
+static const char *const role_names[MAX_ROLES] = {"a", "b", "c", "d"};
 
 struct pod {
     long cpu, memory, gpus, milli;
@@ -266,23 +273,47 @@ static struct gang_workload *make_workload(const struct trace *trace, const stru
 
 /* ---- one run ---- */
 
+struct bench {
+    const struct snapshot *empty;
+    const struct trace *trace;
+    const struct job *jobs;
+    const struct gang_workload *workload;
+    enum gang_score score;
+    size_t n_members, n_roles; /* of every job */
+};
+
 struct run {
     double allocated, offered, gpus; /* in thousandths */
     double at_100;
     size_t n_offered, n_placed;
 };
 
-static bool offer(struct snapshot **snapshot, const struct job *job, const struct gang_workload *workload)
+static bool offer(struct snapshot **snapshot, const struct bench *bench, const struct pod *const *roles)
 {
-    struct gang_claim claim = {.pod_claim = "gpu", .source = GANG_CLAIM_OWN, .object = job->claim, .name = "gpu"};
-    struct gang_group group = {
-        .name = "main", .n_members = 1, .pod = job->pod, .claims = &claim, .n_claims = job->claim != NULL};
-    struct gang_spec spec = {.ns = "lab", .groups = &group, .n_groups = 1, .workload = workload, .is_brief = true};
+    struct gang_claim claims[MAX_ROLES];
+    struct gang_group groups[MAX_ROLES];
+    struct gang_spec spec = {.ns = "lab",
+                             .groups = groups,
+                             .n_groups = bench->n_roles,
+                             .score = bench->score,
+                             .workload = bench->workload,
+                             .is_brief = true};
     struct gang_result result;
     struct arena arena;
     struct error err = {0};
     bool fits;
 
+    for (size_t r = 0; r < bench->n_roles; r++) {
+        const struct job *job = &bench->jobs[roles[r]->kind];
+
+        claims[r] =
+            (struct gang_claim){.pod_claim = "gpu", .source = GANG_CLAIM_OWN, .object = job->claim, .name = "gpu"};
+        groups[r] = (struct gang_group){.name = role_names[r],
+                                        .n_members = bench->n_members / bench->n_roles,
+                                        .pod = job->pod,
+                                        .claims = &claims[r],
+                                        .n_claims = job->claim != NULL};
+    }
     arena_init(&arena);
     if (gang_fit(*snapshot, &spec, &arena, &result, &err) < 0) {
         fprintf(stderr, "%s: %s\n", err.field, err.text);
@@ -300,22 +331,25 @@ static bool offer(struct snapshot **snapshot, const struct job *job, const struc
     return fits;
 }
 
-static struct run run_seed(const struct snapshot *empty, const struct trace *trace, const struct job *jobs,
-                           const struct gang_workload *workload, uint64_t seed)
+static struct run run_seed(const struct bench *bench, uint64_t seed)
 {
-    struct snapshot *snapshot = snapshot_ref(empty);
+    struct snapshot *snapshot = snapshot_ref(bench->empty);
     struct rng rng = {.state = seed};
-    struct run run = {.gpus = (double)trace->n_gpus * 1000};
+    struct run run = {.gpus = (double)bench->trace->n_gpus * 1000};
 
     while (run.offered < run.gpus * 1.3) {
-        const struct pod *pod = &trace->pods[rng_below(&rng, trace->n_pods)];
-        double demand = (double)(pod->gpus * pod->milli);
+        const struct pod *roles[MAX_ROLES];
+        double demand = 0;
 
+        for (size_t r = 0; r < bench->n_roles; r++) {
+            roles[r] = &bench->trace->pods[rng_below(&rng, bench->trace->n_pods)];
+            demand += (double)(roles[r]->gpus * roles[r]->milli) * (double)(bench->n_members / bench->n_roles);
+        }
         if (run.offered <= run.gpus && run.offered + demand > run.gpus)
             run.at_100 = run.allocated;
         run.offered += demand;
         run.n_offered++;
-        if (offer(&snapshot, &jobs[pod->kind], workload)) {
+        if (offer(&snapshot, bench, roles)) {
             run.allocated += demand;
             run.n_placed++;
         }
@@ -349,58 +383,65 @@ static void report(bool json, const char *name, const char *metric, double value
 
 static void report_seed(size_t seed, const struct run *run, double took_s)
 {
-    printf("seed %zu: %zu pods offered, %zu placed, %.2f %% at 100 %%, %.2f %% at 130 %% of demand, %.1f s\n", seed,
+    printf("seed %zu: %zu jobs offered, %zu placed, %.2f %% at 100 %%, %.2f %% at 130 %% of demand, %.1f s\n", seed,
            run->n_offered, run->n_placed, 100 * run->at_100 / run->gpus, 100 * run->allocated / run->gpus, took_s);
     fflush(stdout);
 }
 
-static const struct published *find_published(const char *workload)
+static const struct published *find_published(const struct bench *bench, const char *workload)
 {
     static const struct published none;
+    bool is_theirs = bench->n_members == 1 && bench->score == GANG_SCORE_FRAGMENTATION;
 
-    for (size_t i = 0; i < ARRAY_SIZE(published); i++)
+    for (size_t i = 0; is_theirs && i < ARRAY_SIZE(published); i++)
         if (strcmp(published[i].workload, workload) == 0)
             return &published[i];
     return &none;
 }
 
-static void run_seeds(const struct snapshot *empty, const struct trace *trace, const struct job *jobs,
-                      const struct gang_workload *workload, const char *name, size_t n_seeds, bool json)
+struct options {
+    const char *dir, *workload;
+    size_t first, n_seeds, n_members, n_roles;
+    enum gang_score score;
+    bool json;
+};
+
+static void run_seeds(const struct bench *bench, const struct options *o)
 {
-    const struct published *known = find_published(name);
-    double sum_100 = 0, sum_130 = 0, start = now_s(), n = (double)n_seeds;
+    const struct published *known = find_published(bench, o->workload);
+    double sum_100 = 0, sum_130 = 0, start = now_s(), n = (double)o->n_seeds;
     double cpu = (double)clock() / CLOCKS_PER_SEC;
 
-    for (size_t seed = 1; seed <= n_seeds; seed++) {
+    for (size_t seed = o->first; seed < o->first + o->n_seeds; seed++) {
         double begin = now_s();
-        struct run run = run_seed(empty, trace, jobs, workload, seed);
+        struct run run = run_seed(bench, seed);
 
-        if (!json)
+        if (!o->json)
             report_seed(seed, &run, now_s() - begin);
         sum_100 += 100 * run.at_100 / run.gpus;
         sum_130 += 100 * run.allocated / run.gpus;
     }
-    report(json, name, "allocated_percent_100", sum_100 / n, "percent", known->at_100);
-    report(json, name, "allocated_percent_130", sum_130 / n, "percent", known->at_130);
-    report(json, name, "seconds_per_run", (now_s() - start) / n, "s", 0);
-    report(json, name, "cpu_seconds_per_run", ((double)clock() / CLOCKS_PER_SEC - cpu) / n, "s", 0);
+    report(o->json, o->workload, "allocated_percent_100", sum_100 / n, "percent", known->at_100);
+    report(o->json, o->workload, "allocated_percent_130", sum_130 / n, "percent", known->at_130);
+    report(o->json, o->workload, "seconds_per_run", (now_s() - start) / n, "s", 0);
+    report(o->json, o->workload, "cpu_seconds_per_run", ((double)clock() / CLOCKS_PER_SEC - cpu) / n, "s", 0);
 }
 
-static void run_all(const char *dir, const char *workload_name, size_t n_seeds, bool json)
+static void run_all(const struct options *o)
 {
     static const char *const columns[] = {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec"};
     struct trace trace = {0};
-    struct snapshot_builder *builder = load_cluster(dir, &trace);
+    struct snapshot_builder *builder = load_cluster(o->dir, &trace);
     struct snapshot *empty = snapshot_builder_build(builder);
     struct gang_workload *workload;
     struct job *jobs;
     BUF path = {0};
 
-    buf_addf(&path, "%s/openb_pod_list_%s.csv", dir, workload_name);
+    buf_addf(&path, "%s/openb_pod_list_%s.csv", o->dir, o->workload);
     read_csv(buf_str(&path), columns, ARRAY_SIZE(columns), add_pod, &trace);
     jobs = make_jobs(&trace);
     workload = make_workload(&trace, jobs);
-    run_seeds(empty, &trace, jobs, workload, workload_name, n_seeds, json);
+    run_seeds(&(struct bench){empty, &trace, jobs, workload, o->score, o->n_members, o->n_roles}, o);
     for (size_t i = 0; i < trace.n_pods; i++) {
         json_decref(jobs[i].pod);
         json_decref(jobs[i].claim);
@@ -412,28 +453,63 @@ static void run_all(const char *dir, const char *workload_name, size_t n_seeds, 
     snapshot_builder_free(builder);
 }
 
+static bool read_score(const char *name, enum gang_score *out)
+{
+    static const char *const names[] = {
+        [GANG_SCORE_FRAGMENTATION] = "fragmentation", [GANG_SCORE_PACK] = "pack", [GANG_SCORE_SPREAD] = "spread"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (enum gang_score)i;
+            return true;
+        }
+    return false;
+}
+
+/* Whether the argument and its value are known. */
+static bool read_option(struct options *o, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        size_t *to;
+    } numbers[] = {
+        {"--seeds", &o->n_seeds}, {"--first", &o->first}, {"--gang", &o->n_members}, {"--roles", &o->n_roles}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        if (strcmp(numbers[i].name, name) == 0) {
+            *numbers[i].to = strtoul(value, NULL, 10);
+            return *numbers[i].to > 0;
+        }
+    if (strcmp(name, "--trace") == 0)
+        o->dir = value;
+    else if (strcmp(name, "--workload") == 0)
+        o->workload = value;
+    else
+        return strcmp(name, "--placement") == 0 && read_score(value, &o->score);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    const char *dir = NULL, *workload = "default";
-    size_t n_seeds = 10;
-    bool json = false;
+    struct options o = {.workload = "default", .first = 1, .n_seeds = 10, .n_members = 1, .n_roles = 1};
+    bool is_wrong = false;
 
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
-            json = true;
-        else if (strcmp(argv[i], "--trace") == 0 && i + 1 < argc)
-            dir = argv[++i];
-        else if (strcmp(argv[i], "--workload") == 0 && i + 1 < argc)
-            workload = argv[++i];
-        else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc)
-            n_seeds = strtoul(argv[++i], NULL, 10);
+        if (strcmp(argv[i], "--json") == 0) {
+            o.json = true;
+            continue;
+        }
+        is_wrong = is_wrong || i + 1 == argc || !read_option(&o, argv[i], argv[i + 1]);
+        i++;
     }
-    if (!dir || n_seeds == 0) {
-        fprintf(
-            stderr,
-            "usage: bench-fgd [--json] --trace DIR --workload default|gpuspec33|multigpu50|gpushare100 [--seeds N]\n");
+    if (is_wrong || !o.dir || o.n_roles > MAX_ROLES || o.n_members % o.n_roles != 0) {
+        fprintf(stderr,
+                "usage: bench-fgd [--json] --trace DIR --workload default|gpuspec33|multigpu50|gpushare100 [--seeds N]"
+                " [--first N]\n                 [--gang N] [--roles 1..%d, a divisor of N]"
+                " [--placement fragmentation|pack|spread]\n",
+                MAX_ROLES);
         return 2;
     }
-    run_all(dir, workload, n_seeds, json);
+    run_all(&o);
     return 0;
 }

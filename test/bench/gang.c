@@ -1,11 +1,13 @@
-/* bench-gang [--json] [--nodes N] - gang plans per second on clusters of 100, 1,000 and 10,000 nodes with eight devices
- * each.
+/* bench-gang [--json] [--nodes N] [--pack] - gang plans per second on clusters of 100, 1,000 and 10,000 nodes with
+ * eight devices each.
  *
  * Shapes: 8 members of 8 devices, 64 of 8, 512 of 1, and two roles; plain claims, with a selector, with a constraint.
  * plan_cold_ms is the first plan after loading, plan_changed_ms the median of first plans after one device changed
  * (another version of an attribute; the new snapshot is not counted), plan_warm_ms the median of plans on an unchanged
  * cluster; the baseline of both is the cold plan, where nothing is remembered yet. All plans of a gang must be equal.
- */
+ *
+ * Members are placed by the fragmentation score, for a workload of 24 kinds of pods; with --pack they are packed.
+ * (Claims with a constraint are packed in any case.) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +200,8 @@ static double median(double *values, size_t n)
 
 struct bed {
     bool json;
+    enum gang_score score;
+    const struct gang_workload *workload;
     int n_nodes, mark;
     struct snapshot_builder *builder;
     struct snapshot *snapshot;
@@ -233,16 +237,26 @@ static void measure(struct bed *bed, const struct shape *shape, const struct gan
     report(bed->json, shape->name, bed->n_nodes, "per_second", 1e3 / middle, "1/s", 0);
 }
 
+static json_t *pod_json(const char *cpu)
+{
+    return json_pack("{s:{}, s:{s:[{s:s, s:{s:{s:s, s:s}}}]}}", "metadata", "spec", "containers", "name", "main",
+                     "resources", "requests", "cpu", cpu, "memory", "8Gi");
+}
+
 static void bench_shape(struct bed *bed, const struct shape *shape)
 {
-    json_t *pod = json_pack("{s:{}, s:{s:[{s:s, s:{s:{s:s, s:s}}}]}}", "metadata", "spec", "containers", "name", "main",
-                            "resources", "requests", "cpu", "4", "memory", "8Gi");
+    json_t *pod = pod_json("4");
     json_t *first = template_json(shape, shape->count), *second = template_json(shape, 1);
     struct gang_claim claims[2] = {{.pod_claim = "gpu", .source = GANG_CLAIM_OWN, .object = first, .name = "t"},
                                    {.pod_claim = "gpu", .source = GANG_CLAIM_OWN, .object = second, .name = "u"}};
     struct gang_group groups[2] = {{"main", (size_t)shape->members, pod, &claims[0], 1},
                                    {"side", (size_t)shape->members, pod, &claims[1], 1}};
-    struct gang_spec spec = {.ns = "lab", .groups = groups, .n_groups = shape->two_roles ? 2 : 1, .is_brief = true};
+    struct gang_spec spec = {.ns = "lab",
+                             .groups = groups,
+                             .n_groups = shape->two_roles ? 2 : 1,
+                             .score = bed->score,
+                             .workload = bed->workload,
+                             .is_brief = true};
 
     measure(bed, shape, &spec);
     json_decref(pod);
@@ -250,19 +264,49 @@ static void bench_shape(struct bed *bed, const struct shape *shape)
     json_decref(second);
 }
 
-/* On a cluster of its own for every shape, so that cold is cold. */
-static void bench_cluster(int n_nodes, bool json)
+/* Pods of one, two, four and eight devices, of any model or of one, with few CPUs and with more. */
+static struct gang_workload *make_workload(void)
 {
+    static const char *const selectors[] = {NULL, "device.attributes[\"gpu.example.com\"].model == \"H100\"",
+                                            "device.attributes[\"gpu.example.com\"].model == \"A100\""};
+    static const char *const cpus[] = {"4", "12"};
+    struct features features = features_default(37);
+    struct gang_typical typical[24];
+    struct gang_workload *workload;
+    struct error err = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(typical); i++) {
+        const struct shape shape = {.selector = selectors[i / 2 % 3]};
+
+        typical[i] = (struct gang_typical){1.0 + (double)i, pod_json(cpus[i % 2]), template_json(&shape, 1 << i / 6)};
+    }
+    workload = gang_workload_new(typical, ARRAY_SIZE(typical), &features, &err);
+    if (!workload) {
+        fprintf(stderr, "%s: %s\n", err.field, err.text);
+        exit(1);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(typical); i++) {
+        json_decref((json_t *)(uintptr_t)typical[i].pod);
+        json_decref((json_t *)(uintptr_t)typical[i].claim);
+    }
+    return workload;
+}
+
+/* On a cluster of its own for every shape, so that cold is cold. */
+static void bench_cluster(int n_nodes, bool json, enum gang_score score)
+{
+    struct gang_workload *workload = make_workload();
     struct rusage usage;
 
     for (size_t s = 0; s < ARRAY_SIZE(shapes); s++) {
-        struct bed bed = {.json = json, .n_nodes = n_nodes};
+        struct bed bed = {.json = json, .score = score, .workload = workload, .n_nodes = n_nodes};
 
         bed.snapshot = cluster(n_nodes, &bed.builder);
         bench_shape(&bed, &shapes[s]);
         snapshot_unref(bed.snapshot);
         snapshot_builder_free(bed.builder);
     }
+    gang_workload_free(workload);
     getrusage(RUSAGE_SELF, &usage);
     report(json, "all", n_nodes, "peak_rss_mib", (double)usage.ru_maxrss / 1024, "MiB", 0);
 }
@@ -270,17 +314,20 @@ static void bench_cluster(int n_nodes, bool json)
 int main(int argc, char **argv)
 {
     static const int sizes[] = {100, 1000, 10000};
+    enum gang_score score = GANG_SCORE_FRAGMENTATION;
     bool json = false;
     long nodes = 0;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
             json = true;
+        else if (strcmp(argv[i], "--pack") == 0)
+            score = GANG_SCORE_PACK;
         else if (strcmp(argv[i], "--nodes") == 0 && i + 1 < argc)
             nodes = strtol(argv[++i], NULL, 10);
     }
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         if (nodes == 0 || nodes == sizes[i])
-            bench_cluster(sizes[i], json);
+            bench_cluster(sizes[i], json, score);
     return 0;
 }

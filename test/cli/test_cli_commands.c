@@ -22,6 +22,7 @@
     "\"members\":{\"total\":2,\"asked\":4,\"running\":2,\"succeeded\":0,\"failed\":0},\"reason\":\"all members "       \
     "run\",\"shape\":\"\","                                                                                            \
     "\"charges\":[{\"resource\":\"memory\",\"amount\":34359738368}],\"retriesLeft\":0,"                                \
+    "\"effectivePlacement\":{\"placement\":\"pack\",\"from\":\"queue\",\"queue\":\"r\"},"                              \
     "\"placement\":{\"members\":[{\"group\":\"w\",\"index\":0,\"pod\":\"p-0\",\"node\":\"n1\",\"claims\":[{\"name\":"  \
     "\"c\",\"podClaim\":\"g\","                                                                                        \
     "\"devices\":[{\"request\":\"r\",\"device\":\"gpu-0\"},{\"request\":\"r\",\"device\":\"gpu-1\"}]}]}]}}"
@@ -82,6 +83,7 @@ static const struct command_case {
      "  Started      2026-01-01 00:08:00 UTC (2m00s ago)\n"
      "  Members      2 running of 2 (4 were asked for)\n"
      "  Charged      memory 32Gi\n"
+     "  Placing      pack, as queue r says\n"
      "\nPlacement\n"
      "  MEMBER  NODE  POD  DEVICES\n"
      "  w-0     n1    p-0  gpu-[0-1]\n",
@@ -226,21 +228,31 @@ static const struct command_case {
     {"queues",
      "queues -o wide",
      {{"GET /v1/queues", 200,
-       "{\"items\":[{\"name\":\"a\",\"parent\":\"r\",\"state\":\"open\",\"weight\":2,\"share\":0.25,\"jobs\":{"
+       "{\"items\":[{\"name\":\"a\",\"parent\":\"r\",\"state\":\"open\",\"placement\":null,"
+       "\"effectivePlacement\":{\"placement\":\"pack\",\"from\":\"queue\",\"queue\":\"r\"},\"weight\":2,\"share\":0.25,"
+       "\"jobs\":{"
        "\"pending\":1,\"running\":2},\"quotas\":[{"
        "\"resource\":\"gpu\",\"nominal\":8,\"borrowingLimit\":null,\"lendingLimit\":4,\"used\":9,\"borrowed\":1,"
        "\"capacity\":16},{\"resource\":\"memory\","
        "\"nominal\":1099511627776,\"used\":0,\"borrowed\":0,\"capacity\":0}]},{\"name\":\"b\",\"parent\":null,"
-       "\"state\":\"held\",\"quotas\":[]}]}",
+       "\"state\":\"held\",\"quotas\":[]},"
+       "{\"name\":\"c\",\"state\":\"open\",\"placement\":\"spread\",\"effectivePlacement\":{\"placement\":"
+       "\"spread\",\"from\":\"queue\",\"queue\":\"c\"},\"quotas\":[]},"
+       "{\"name\":\"d\",\"state\":\"open\",\"placement\":null,\"effectivePlacement\":{\"placement\":"
+       "\"fragmentation\",\"from\":\"default\"},\"quotas\":[]}]}",
        0}},
      0,
      "QUEUE  PARENT  STATE  WEIGHT  SHARE  PENDING  RUNNING  RESOURCE  USED  NOMINAL  BORROWED  MAY BORROW  MAY LEND  "
-     "CLUSTER HAS\n"
+     "CLUSTER HAS  PLACEMENT\n"
      "a      r       open        2  0.250        1        2  gpu          9        8         1           -         4   "
-     "        16\n"
+     "        16  pack (r)\n"
      "                                                       memory       0      1Ti         0                         "
      "         0\n"
-     "b              held\n",
+     "b              held\n"
+     "c              open                                                                                             "
+     "             spread\n"
+     "d              open                                                                                             "
+     "             -\n",
      "",
      NULL},
     {"devices are grouped by node and holder",
@@ -417,6 +429,36 @@ static const struct command_case {
        0}},
      0,
      "n/p would be accepted by queue a. The gang fits.\n",
+     "",
+     NULL},
+    {"a prediction says who chose the placement",
+     "test/cli/files/pod.yaml --dry-run",
+     {{"POST /v1/jobs?dryRun=true", 200,
+       "{\"jobs\":[{\"name\":\"p\",\"namespace\":\"n\",\"queue\":\"a\",\"prediction\":{\"summary\":\"The gang "
+       "fits.\",\"effectivePlacement\":{\"placement\":\"pack\",\"from\":\"queue\",\"queue\":\"r\"}}}]}",
+       0}},
+     0,
+     "n/p would be accepted by queue a. The gang fits. Placing: pack, as queue r says.\n",
+     "",
+     NULL},
+    {"the default placement goes without saying",
+     "test/cli/files/pod.yaml --dry-run",
+     {{"POST /v1/jobs?dryRun=true", 200,
+       "{\"jobs\":[{\"name\":\"p\",\"namespace\":\"n\",\"queue\":\"a\",\"prediction\":{\"summary\":\"The gang "
+       "fits.\",\"effectivePlacement\":{\"placement\":\"fragmentation\",\"from\":\"default\"}}}]}",
+       0}},
+     0,
+     "n/p would be accepted by queue a. The gang fits.\n",
+     "",
+     NULL},
+    {"explain says who chose the placement",
+     "explain 3",
+     {{"GET /v1/jobs/3/explain", 200,
+       "{\"id\":3,\"name\":\"c\",\"state\":\"Pending\",\"layer\":\"order\",\"summary\":\"It waits.\","
+       "\"effectivePlacement\":{\"placement\":\"spread\",\"from\":\"job\"}}",
+       0}},
+     0,
+     "Job 3 c: Pending, held up by others go first\n  It waits.\n  Placing: spread, as the job says\n",
      "",
      NULL},
     {"a submission is sent again with its key when the server was silent",

@@ -38,6 +38,14 @@ static void add_value(struct buf *out, const char *text)
     json_decref(value);
 }
 
+static void add_placement(struct buf *out, const char *text)
+{
+    json_t *effective = json_loads(text, 0, NULL);
+
+    text_placement(out, effective);
+    json_decref(effective);
+}
+
 static const struct text_case text_cases[] = {
     {"seconds", add_ms, "12999", "12s"},
     {"minutes and seconds", add_ms, "125000", "2m05s"},
@@ -60,6 +68,13 @@ static const struct text_case text_cases[] = {
     {"memory", add_memory, "34359738368", "32Gi"},
     {"memory of no round size", add_memory, "1025", "1025"},
     {"no memory", add_memory, "0", "0"},
+    {"a queue's placement", add_placement, "{\"placement\":\"pack\",\"from\":\"queue\",\"queue\":\"r\"}",
+     "pack, as queue r says"},
+    {"a job's placement", add_placement, "{\"placement\":\"spread\",\"from\":\"job\"}", "spread, as the job says"},
+    {"the default placement", add_placement, "{\"placement\":\"fragmentation\",\"from\":\"default\"}",
+     "fragmentation, the default"},
+    {"a placement of a later version", add_placement, "{\"placement\":\"heap\",\"from\":\"moon\"}", "heap"},
+    {"no placement", add_placement, "", ""},
     {"values", add_value, "[1,\"a\",true,null,0.1,{\"k\":1}]", "1,a,true,,0.1,{\"k\":1}"},
 };
 

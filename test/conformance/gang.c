@@ -439,7 +439,19 @@ static void next_order(size_t *order, size_t n, size_t t, struct rng *rng)
     }
 }
 
-/* A placement that only binding can hold must at least be reached in some order. */
+static void sort_by_turn(const struct placement *placement, size_t *order)
+{
+    for (size_t i = 1; i < placement->n_members; i++)
+        for (size_t k = i; k > 0 && placement->members[order[k]].turn < placement->members[order[k - 1]].turn; k--) {
+            size_t kept = order[k];
+
+            order[k] = order[k - 1];
+            order[k - 1] = kept;
+        }
+}
+
+/* A placement that only binding can hold must at least be reached in some order. One that needs turns is replayed in
+ * orders of them: nobody else can start earlier. */
 static void replay(struct one_case *c)
 {
     size_t n = c->result.placement->n_members, *order = mem_array(size_t, n);
@@ -448,6 +460,8 @@ static void replay(struct one_case *c)
 
     for (size_t t = 0; any ? t < ORDERS_FOR_ANY && !held : t < 2 + MIXED_ORDERS && held; t++) {
         next_order(order, n, t, &rng);
+        if (c->result.placement->needs_turns)
+            sort_by_turn(c->result.placement, order);
         held = replay_order(c, order, n);
         if (any && held)
             buf_clear(&c->difference);

@@ -91,6 +91,12 @@ static void on_lost(void *ctx, const struct error *err)
     fail_msg("%s", err->text);
 }
 
+static void on_taken(void *ctx)
+{
+    (void)ctx;
+    fail_msg("nobody else leads");
+}
+
 static void write_kubeconfig(const struct world *world)
 {
     BUF path = {0};
@@ -149,7 +155,8 @@ static int open_with(struct world *world, const char *more, struct error *err)
                                          .ctx = world,
                                          .leads = on_leads,
                                          .waits = on_waits,
-                                         .lost = on_lost};
+                                         .lost = on_lost,
+                                         .taken = on_taken};
     BUF keys = {0};
 
     buf_addf(&keys, "state = %s\nkubeconfig = %s/config\n%s", world->folder, world->folder, more);

@@ -149,7 +149,7 @@ static void test_core_bind__what_steering_cannot_hold_starts(void **state)
     stage_run(&stage, 1000);
     assert_string_equal(stage_state(&stage, "train"), "Running");
     assert_string_equal(device_at(&stage, "ResourceClaim/default/train-1-1-a-0-g"), "p/small-1");
-    assert_string_equal(device_at(&stage, "ResourceClaim/default/train-1-1-b-0-g"), "p/large");
+    assert_string_equal(device_at(&stage, "ResourceClaim/default/train-1-1-b-0-g"), "p/large-1");
     stage_run(&stage, 60000);
     check_end(&stage);
     stage_close(&stage);

@@ -40,6 +40,33 @@ static void test_core__a_full_disk_refuses_and_recovers(void **state)
     stage_close(&stage);
 }
 
+/* A server that leads no more keeps its books: what is submitted is recorded and not planned until it leads again. */
+static void test_core__who_does_not_lead_records_and_waits(void **state)
+{
+    struct error why = {.code = ERR_TIMEOUT, .text = "the lease could not be renewed"};
+    struct stage stage;
+    char *yaml = stage_job_yaml(&train);
+    json_t *status;
+
+    (void)state;
+    stage_open(&stage, NULL);
+    stage_run(&stage, 1000);
+    core_not_leading(stage.core, &why);
+    stage_must_submit(&stage, yaml);
+    stage_run(&stage, 60000);
+    assert_string_equal(stage_state(&stage, "train"), "Pending");
+    assert_int_equal(relay_n_ours(&stage.relay), 0);
+    status = core_status(stage.core);
+    assert_true(json_is_false(json_object_get(status, "ready")));
+    assert_string_equal(json_string_value(json_object_get(status, "reason")), why.text);
+    json_decref(status);
+    core_not_leading(stage.core, NULL);
+    stage_run(&stage, 60000);
+    assert_string_equal(stage_state(&stage, "train"), "Succeeded");
+    free(yaml);
+    stage_close(&stage);
+}
+
 /* Needs every device that there is: what an admission that was not recorded had planned must not stay taken. */
 static const struct stage_job greedy = {.name = "train", .members = 2, .gpus = 2, .seconds = 10};
 
@@ -87,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_core__a_full_disk_refuses_and_recovers),
+        cmocka_unit_test(test_core__who_does_not_lead_records_and_waits),
         cmocka_unit_test(test_core__a_disk_that_fills_up_at_any_moment),
     };
 

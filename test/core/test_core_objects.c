@@ -320,20 +320,45 @@ static void test_objects__a_gang_has_a_pod_group_where_the_cluster_has_them(void
     stage_close(&stage);
 }
 
-static void test_objects__no_pod_group_is_made_where_none_is_wanted(void **state)
+static bool has_pod_group(struct stage *stage)
 {
-    struct stage stage;
     const char *key;
     json_t *object;
 
-    (void)state;
-    stage_open_with(&stage, &(struct stage_options){.has_pod_groups = true, .wants_no_pod_groups = true});
+    json_object_foreach (stage->relay.objects, key, object)
+        if (strcmp(text(object, "kind"), "PodGroup") == 0)
+            return true;
+    return false;
+}
+
+static const struct wish {
+    const char *name;
+    enum pod_groups wanted;
+    bool has_them, is_denied, want;
+} wishes[] = {
+    {"auto: made", POD_GROUPS_AUTO, true, false, true},
+    {"auto: the cluster has none", POD_GROUPS_AUTO, false, false, false},
+    {"auto: no right to make any", POD_GROUPS_AUTO, true, true, false},
+    {"never: not made", POD_GROUPS_NEVER, true, false, false},
+    {"always: asked for without the right too", POD_GROUPS_ALWAYS, true, true, true},
+    {"always: asked for where the cluster has none", POD_GROUPS_ALWAYS, false, false, true},
+};
+
+static void test_objects__pod_groups(void **state)
+{
+    const struct wish *wish = *state;
+    struct stage stage;
+
+    stage_open_with(&stage, &(struct stage_options){.has_pod_groups = wish->has_them, .pod_groups = wish->wanted});
+    if (wish->is_denied)
+        relay_say(&stage.relay, "podGroupDenied", json_true());
     stage_must_submit(&stage, elastic);
     stage_run(&stage, 1000);
     assert_string_equal(stage_state(&stage, "1"), "Running");
-    json_object_foreach (stage.relay.objects, key, object)
-        assert_string_not_equal(text(object, "kind"), "PodGroup");
-    assert_null(json_object_get(json_object_get(find_kind(&stage, "Pod", "w", "3"), "spec"), "schedulingGroup"));
+    assert_int_equal(has_pod_group(&stage), wish->want);
+    assert_int_equal(json_object_get(json_object_get(find_kind(&stage, "Pod", "w", "3"), "spec"), "schedulingGroup") !=
+                         NULL,
+                     wish->want);
     stage_close(&stage);
 }
 
@@ -347,9 +372,9 @@ int main(void)
         cmocka_unit_test(test_objects__all_members_name_the_same_shared_claim),
         cmocka_unit_test(test_objects__an_elastic_gang_is_told_its_size),
         cmocka_unit_test(test_objects__a_gang_has_a_pod_group_where_the_cluster_has_them),
-        cmocka_unit_test(test_objects__no_pod_group_is_made_where_none_is_wanted),
         cmocka_unit_test(test_objects__a_member_of_a_jobset_knows_its_job_and_its_index_there),
     };
+    int failed = RUN_TABLE(test_objects__pod_groups, wishes);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

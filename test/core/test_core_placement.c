@@ -1,6 +1,8 @@
 /* What queues say about placement: who hears it, when it takes effect, what is shown, and what a restart keeps. */
 #include "test/support/cmocka.h"
 
+#include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,6 +276,24 @@ static void test_placement__of_a_job_that_has_ended_none_is_shown(void **state)
     expect_job(stage, "1", "nothing");
 }
 
+/* A version that did not record it could not do otherwise than as the job said, or by default. */
+static void test_placement__an_attempt_of_an_older_version_was_placed_as_its_job_says(void **state)
+{
+    struct stage *stage = *state;
+    char path[128];
+    sqlite3 *db;
+
+    apply(stage, TREE("", "", ", placement: spread"), NULL);
+    stage_must_start(stage, &pair);
+    stage_run(stage, 5000);
+    snprintf(path, sizeof(path), "%s/queued.db", stage->folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "update attempt set effective = null", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    stage_restart(stage);
+    expect_job(stage, "1", "fragmentation from default");
+}
+
 int main(void)
 {
 #define TEST(fact) cmocka_unit_test_setup_teardown(test_placement__##fact, setup, teardown)
@@ -282,6 +302,7 @@ int main(void)
         TEST(a_change_counts_for_whoever_waits),
         cmocka_unit_test(test_placement__a_change_during_a_round_counts_too),
         TEST(a_gang_shows_what_it_was_placed_by_then),
+        TEST(an_attempt_of_an_older_version_was_placed_as_its_job_says),
         TEST(of_a_job_that_has_ended_none_is_shown),
     };
 

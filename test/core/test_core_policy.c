@@ -102,6 +102,36 @@ static void test_policy__a_job_waits_for_its_namespace_and_starts_when_there_is_
     expect(stage, "1", "state", "Running");
 }
 
+static int64_t n_rounds(const struct stage *stage)
+{
+    json_t *status = core_status(stage->core);
+    int64_t n = json_integer_value(json_object_get(status, "plannerRounds"));
+
+    json_decref(status);
+    return n;
+}
+
+/* A quota that becomes fuller lets nobody start, but the words that somebody waits with are of now: a second later, and
+ * by one round however often it changed. */
+static void test_policy__who_waits_for_a_namespace_is_told_present_numbers(void **state)
+{
+    struct stage *stage = *state;
+    int64_t before;
+
+    put_quota(stage, "pods", 9, 8);
+    stage_must_start(stage, &pair);
+    stage_run(stage, 5000);
+    expect(stage, "1", "reason", "ResourceQuota few of namespace default: needs 2 of pods, 8 of 9 are in use");
+    before = n_rounds(stage);
+    for (int hard = 9; hard > 5; hard--) {
+        put_quota(stage, "pods", hard, 9);
+        stage_run(stage, 100);
+    }
+    stage_run(stage, 2000);
+    expect(stage, "1", "reason", "ResourceQuota few of namespace default: needs 2 of pods, 9 of 6 are in use");
+    assert_int_equal(n_rounds(stage), before + 1);
+}
+
 static void test_policy__a_quota_that_is_gone_is_forgotten(void **state)
 {
     struct stage *stage = *state;
@@ -323,6 +353,7 @@ int main(void)
 #define TEST(fact) cmocka_unit_test_setup_teardown(test_policy__##fact, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_job_waits_for_its_namespace_and_starts_when_there_is_room),
+        TEST(who_waits_for_a_namespace_is_told_present_numbers),
         TEST(a_quota_that_is_gone_is_forgotten),
         TEST(what_is_on_its_way_counts_as_used),
         TEST(a_dry_run_says_what_the_namespace_allows),

@@ -182,6 +182,41 @@ static void test_core_turns__shares_that_we_allocate_wait_for_nobody(void **stat
     stage_close(&stage);
 }
 
+/* ---- devices that nothing tells apart ---- */
+
+#define VOLUME(group, where)                                                                                           \
+    "{name: " group ", replicas: 1, template: {metadata: {annotations: {embedded.queue.dra/duration: 5s}}, spec: "     \
+    "{nodeSelector: {zone: " where "}, containers: [{name: c, image: i, resources: {claims: [{name: v}]}}], "          \
+    "resourceClaims: [{name: v, resourceClaimTemplateName: v}]}}}"
+
+/* The near one would be given the volume that the far one needs. */
+static void test_core_turns__who_could_take_the_others_device_starts_later_and_joins_no_pod_group(void **state)
+{
+    static const char near[] = "Pod/default/pair-1-1-near-0", far[] = "Pod/default/pair-1-1-far-0";
+    struct stage stage;
+
+    (void)state;
+    stage_open_with(&stage,
+                    &(struct stage_options){.manifests = "test/core/scenarios/volumes.yaml", .has_pod_groups = true});
+    must_command(&stage, "{\"hold\": \"schedule\"}");
+    stage_must_submit(&stage,
+                      "{apiVersion: queue.dra/v1, kind: GangJob, metadata: {name: pair}, spec: {queue: a, groups: "
+                      "[" VOLUME("near", "a") ", " VOLUME(
+                          "far", "b") "], claimTemplates: [{name: v, spec: "
+                                      "{devices: {requests: [{name: r, exactly: {deviceClassName: volume}}]}}}]}}");
+    stage_run(&stage, 500);
+    assert_string_equal(stage_state(&stage, "pair"), "Launching");
+    assert_false(has_gate(&stage, far));
+    assert_true(has_gate(&stage, near));
+    assert_null(json_object_get(stage.relay.objects, "PodGroup/default/pair-1-1"));
+    must_command(&stage, "{\"release\": \"schedule\"}");
+    stage_run(&stage, 1000);
+    assert_string_equal(stage_state(&stage, "pair"), "Running");
+    stage_run(&stage, 60000);
+    assert_string_equal(stage_state(&stage, "pair"), "Succeeded");
+    stage_close(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_core_turns__a_pod_group_is_shown_at_once),
         cmocka_unit_test(test_core_turns__a_gang_starts_when_those_with_shares_of_its_card_are_bound),
         cmocka_unit_test(test_core_turns__shares_that_we_allocate_wait_for_nobody),
+        cmocka_unit_test(test_core_turns__who_could_take_the_others_device_starts_later_and_joins_no_pod_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "queued/manifest/job.h"
+
 static const char resources[] =
     "{apiVersion: queue.dra/v1, kind: Resource, metadata: {name: gpus}, spec: {deviceClassName: gpu}}\n"
     "---\n{apiVersion: queue.dra/v1, kind: Resource, metadata: {name: gpumem}, spec: {deviceClassName: gpu, capacity: "
@@ -46,6 +48,8 @@ static void add_queue(struct buf *text, const struct story_queues *queues, size_
              queue, 1 + pick(rng, 3), state);
     if (is_child(queues, queue))
         buf_adds(text, ", parent: q0");
+    if (one_in(rng, 4))
+        buf_addf(text, ", placement: %s", job_placements[pick(rng, 3)]);
     buf_adds(text, ", quotas: [");
     if (one_in(rng, 2))
         add_quota(text, "gpus", 1 + pick(rng, 8), rng, 1, "");

@@ -188,9 +188,10 @@ static bool make_plain(struct story *story, struct rng *rng, struct step *step)
 /* What must be the same after a restart, whether or not the cluster has been read again. */
 static json_t *durable_view(struct play *play)
 {
-    static const char *const keys[] = {"id",          "name",      "namespace", "queue",   "user",      "state",
-                                       "ending",      "attempt",   "priority",  "endedAt", "startedAt", "submittedAt",
-                                       "retriesLeft", "placement", "chosen",    "charges", "exitCode",  "shape"};
+    static const char *const keys[] = {
+        "id",       "name",    "namespace",         "queue",       "user",        "state",     "ending", "attempt",
+        "priority", "endedAt", "startedAt",         "submittedAt", "retriesLeft", "placement", "chosen", "charges",
+        "exitCode", "shape",   "effectivePlacement"};
     const struct job_filter filter = {.limit = 1000};
     json_t *all = core_jobs(play->stage.core, &stage_admin, &filter, NULL), *view, *out = json_array();
     size_t i;

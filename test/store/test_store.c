@@ -407,6 +407,23 @@ static void test_store__a_second_server_is_held_off(void **state)
     assert_non_null(strstr(err.text, "another server"));
 }
 
+static void test_store__the_holder_hears_of_a_wish_while_it_lasts(void **state)
+{
+    struct fixture *f = *state;
+    int wish, other;
+
+    assert_false(store_is_wanted(f->store));
+    wish = store_want(f->scratch.path);
+    assert_true(wish >= 0);
+    assert_true(store_is_wanted(f->store));
+    other = store_want(f->scratch.path); /* of a third server */
+    assert_true(other >= 0);
+    close(wish);
+    assert_true(store_is_wanted(f->store));
+    close(other);
+    assert_false(store_is_wanted(f->store));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_store__##name, setup, teardown)
 
 int main(void)
@@ -428,6 +445,7 @@ int main(void)
         TEST(a_key_is_found_by_its_user_until_it_expires),
         TEST(files_are_private),
         TEST(a_second_server_is_held_off),
+        TEST(the_holder_hears_of_a_wish_while_it_lasts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,7 +424,10 @@ static void port_logs(struct cluster *port, const char *ns, const char *pod, siz
 
 static json_t *port_describe(struct cluster *port)
 {
-    return of(port)->behind->ops->describe(of(port)->behind);
+    json_t *described = of(port)->behind->ops->describe(of(port)->behind);
+
+    json_object_update(described, of(port)->said);
+    return described;
 }
 
 static void port_free(struct cluster *port)
@@ -459,12 +462,19 @@ void relay_init(struct relay *relay, struct cluster *behind, struct clock *clock
                             .clock = clock,
                             .objects = json_object(),
                             .created = json_object(),
+                            .said = json_object(),
                             .to_behind = mine};
     relay->replay = clock_timer_new(clock, on_replay, relay);
     relay->later_timer = clock_timer_new(clock, on_later, relay);
     *mine = listener;
     mine->ctx = relay;
     behind->ops->start(behind, mine);
+}
+
+void relay_say(struct relay *relay, const char *key, json_t *value)
+{
+    json_object_set_new(relay->said, key, value);
+    relay->listener.began(relay->listener.ctx);
 }
 
 void relay_detach(struct relay *relay)
@@ -488,6 +498,7 @@ void relay_release(struct relay *relay)
     relay->behind->ops->free(relay->behind);
     json_decref(relay->objects);
     json_decref(relay->created);
+    json_decref(relay->said);
     free(relay->to_behind);
 }
 

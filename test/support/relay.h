@@ -39,6 +39,7 @@ struct relay {
     int64_t late_ms;
     json_t *created;                      /* "Kind/name" -> how often a creation succeeded */
     int64_t stream_lag_ms, answer_lag_ms; /* 0: at once */
+    json_t *said;                         /* laid over what the cluster behind says that it is */
     struct relay_later *later;            /* what is still to be told, or carried out; by time */
     struct clock_timer *later_timer;
 };
@@ -47,6 +48,9 @@ struct relay {
 void relay_init(struct relay *relay, struct cluster *behind, struct clock *clock);
 /* The core hears that the stream is lost, and after `ms` everything anew. */
 void relay_cut(struct relay *relay, int64_t ms);
+/* The cluster describes itself otherwise from now on (see describe() of the port), and the core hears of it. Takes the
+ * value. */
+void relay_say(struct relay *relay, const char *key, json_t *value);
 /* Whether the core has been told everything. */
 static inline bool relay_is_current(const struct relay *relay)
 {

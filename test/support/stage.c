@@ -78,7 +78,7 @@ static void start_core(struct stage *stage)
     struct core_options options = {.cluster = &stage->relay.port,
                                    .clock = stage->clock,
                                    .server_id = STAGE_SERVER,
-                                   .has_no_pod_groups = stage->options.wants_no_pod_groups,
+                                   .pod_groups = stage->options.pod_groups,
                                    .bind_classes = stage->options.bind_classes,
                                    .binds_pods = stage->options.binds_pods,
                                    .provisioning_class = stage->options.provisioning_class,

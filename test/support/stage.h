@@ -16,7 +16,7 @@ struct stage_options {
     const char *queues;    /* documents; NULL: stage_queues */
     int64_t reconcile_period_ms, launch_timeout_ms, lost_node_timeout_ms;
     bool has_pod_groups;             /* the cluster's */
-    bool wants_no_pod_groups;        /* see core_options */
+    enum pod_groups pod_groups;      /* see core_options */
     const char *bind_classes;        /* see core_options */
     bool binds_pods;                 /* see core_options */
     bool has_no_provisioning;        /* the cluster's */

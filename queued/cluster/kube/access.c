@@ -1,7 +1,11 @@
 /* What a context gave, and the token that is good now.
  *
  * A token is fixed, or comes from a file that others replace (read again after a minute, and after a refusal), or from
- * a plugin, which may bring a client certificate as well. All who ask while a plugin runs wait for that one run. */
+ * a plugin, which may bring a client certificate as well. All who ask while a plugin runs wait for that one run.
+ *
+ * Files of certificates and keys are replaced by others as well (cert-manager, kubelets), and are read again likewise.
+ * They are compared by what is in them, since links are swapped and times can be anything. What is not whole, or does
+ * not fit together, is being written: what we have stays until it is. */
 #include "queued/cluster/kube/access_internal.h"
 
 #include <ctype.h>
@@ -21,10 +25,12 @@
 #include "allocator/base/str.h"
 #include "queued/cluster/kube/plugin.h"
 #include "queued/cluster/kube/secret.h"
+#include "queued/log.h"
 
 #include "allocator/base/banned.h"
 
 #define FILE_FRESH_MS    60000 /* the kubelet replaces the token of a pod long before it ends */
+#define REFUSED_FRESH_MS 1000  /* for files of certificates that were refused */
 #define REFUSAL_PAUSE_MS 5000  /* a token that is refused again so soon is not worth another run of the plugin */
 
 static int64_t now_mono_ms(void)
@@ -48,6 +54,7 @@ struct access *access_new(void)
     struct access *access = mem_new(struct access);
 
     access->renew_ms = INT64_MAX;
+    access->files_mono_ms = now_mono_ms();
     access->refused_mono_ms = INT64_MIN / 2;
     return access;
 }
@@ -67,6 +74,9 @@ void access_free(struct access *access)
     free(access->certificate);
     free(access->server_name);
     free(access->token_path);
+    free(access->ca_path);
+    free(access->certificate_path);
+    free(access->key_path);
     for (size_t i = 0; i < access->n_headers; i++)
         free(access->headers[i]);
     free(access->headers);
@@ -205,15 +215,31 @@ static X509 *read_certificate(const char *pem)
     return certificate;
 }
 
+/* OpenSSL says in the same way that there is no more, and that what there is cannot be read. */
+static bool is_at_end(void)
+{
+    return ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+}
+
 int access_check_certificates(const char *pem, struct error *err)
 {
-    X509 *certificate = read_certificate(pem);
+    BIO *bio = bio_of(pem);
+    X509 *certificate;
+    size_t n = 0;
+    int r = 0;
 
     ERR_clear_error();
-    if (!certificate)
-        return error_set(err, ERR_INVALID, "holds no certificate in PEM form");
-    X509_free(certificate);
-    return 0;
+    while (bio && (certificate = PEM_read_bio_X509(bio, NULL, no_passphrase, NULL))) {
+        X509_free(certificate);
+        n++;
+    }
+    if (!n)
+        r = error_set(err, ERR_INVALID, "holds no certificate in PEM form");
+    else if (!is_at_end())
+        r = error_set(err, ERR_INVALID, "certificate %zu is not in PEM form", n + 1);
+    BIO_free(bio);
+    ERR_clear_error();
+    return r;
 }
 
 int access_check_pair(const char *certificate, const char *key, struct error *err)
@@ -233,7 +259,93 @@ int access_check_pair(const char *certificate, const char *key, struct error *er
     X509_free(public);
     EVP_PKEY_free(private);
     ERR_clear_error();
-    return r;
+    return r < 0 ? r : access_check_certificates(certificate, err);
+}
+
+/* ---- files of certificates ---- */
+
+struct files {
+    char *ca, *certificate, *key;
+};
+
+static void files_release(struct files *files)
+{
+    secret_free(files->ca);
+    secret_free(files->certificate);
+    secret_free(files->key);
+}
+
+/* What is in the file now; of no file, what it is anyway. */
+static int file_read(const char *path, const char *present, char **out, struct error *err)
+{
+    *out = path ? access_read_file(path, ACCESS_MAX_FILE, err) : mem_strdup(present);
+    return path && !*out ? -1 : 0;
+}
+
+static int files_read(const struct access *access, struct files *out, struct error *err)
+{
+    if (file_read(access->ca_path, access->ca, &out->ca, err) < 0 ||
+        file_read(access->certificate_path, access->certificate, &out->certificate, err) < 0 ||
+        file_read(access->key_path, access->key, &out->key, err) < 0)
+        return -1;
+    if (out->ca && access_check_certificates(out->ca, err) < 0)
+        return error_wrap(err, "%s", access->ca_path ? access->ca_path : "certificate authority");
+    if (out->key && access_check_pair(out->certificate, out->key, err) < 0)
+        return error_wrap(err, "client certificate %s, key %s",
+                          access->certificate_path ? access->certificate_path : "",
+                          access->key_path ? access->key_path : "");
+    return 0;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static void files_failed(struct access *access, const struct error *err)
+{
+    if (strcmp(access->files_failed.text, err->text) != 0)
+        log_warn("credentials.unreadable", LOG_STR("why", err->text));
+    access->files_failed = *err;
+}
+
+static void files_use(struct access *access, struct files *files)
+{
+    free(access->ca);
+    free(access->certificate);
+    access->ca = TAKE(files->ca);
+    access->certificate = TAKE(files->certificate);
+    secret_put(&access->key, TAKE(files->key));
+    access_tls_changed(access);
+    access->round++;
+    log_info("credentials.changed");
+}
+
+/* Returns whether there are others now. */
+static bool files_refresh(struct access *access, int64_t fresh_ms)
+{
+    struct files files __attribute__((cleanup(files_release))) = {0};
+    struct error err = {0};
+
+    if ((!access->ca_path && !access->certificate_path && !access->key_path) ||
+        now_mono_ms() - access->files_mono_ms < fresh_ms)
+        return false;
+    access->files_mono_ms = now_mono_ms();
+    if (files_read(access, &files, &err) < 0) {
+        files_failed(access, &err);
+        return false;
+    }
+    access->files_failed = (struct error){0};
+    if (is_same(files.ca, access->ca) && is_same(files.certificate, access->certificate) &&
+        is_same(files.key, access->key))
+        return false;
+    files_use(access, &files);
+    return true;
+}
+
+bool access_tls_refused(struct access *access, uint64_t round)
+{
+    return round != access->round || files_refresh(access, REFUSED_FRESH_MS);
 }
 
 /* ---- the token ---- */
@@ -351,6 +463,7 @@ static void ask_file(struct access *access, access_token_done *done, void *ctx)
 
 void access_token(struct access *access, struct event_base *base, access_token_done *done, void *ctx)
 {
+    (void)files_refresh(access, FILE_FRESH_MS);
     switch (access->kind) {
     case TOKEN_NONE:
     case TOKEN_FIXED:
@@ -382,9 +495,11 @@ bool access_token_refused(struct access *access, uint64_t round)
 {
     int64_t now = now_mono_ms();
 
+    if (access_tls_refused(access, round))
+        return true;
     if (access->kind == TOKEN_NONE || access->kind == TOKEN_FIXED)
         return false;
-    if (round != access->round || access->is_stale)
+    if (access->is_stale)
         return true;
     if (now - access->refused_mono_ms < REFUSAL_PAUSE_MS)
         return false;

@@ -33,14 +33,15 @@ struct access_tls {
     const char *server_name; /* other than the host's, or NULL */
     bool is_unverified;      /* insecure-skip-tls-verify: allowed, and warned of by whoever opens it */
     const char *proxy;       /* URL, or NULL */
-    uint64_t generation;     /* grows when certificate or key changed (exec plugins): open new connections */
+    uint64_t generation;     /* grows when one of these changed: open new connections */
 };
 const struct access_tls *access_tls(const struct access *access);
 
-/* A bearer token that is good now. `done(ctx, err, token)`: token is borrowed, NULL when the context has none (client
- * certificates). Called at once from inside where no waiting is needed (static, or a file read less than a minute ago),
- * else from the loop when the exec plugin has answered; several askers share one run. Plugins run without a shell, with
- * a time limit, an output limit, and no standard input. */
+/* A bearer token that is good now; files of certificates that were not looked at for a minute are read again too, and
+ * what is whole and new in them counts from then on. `done(ctx, err, token)`: token is borrowed, NULL when the context
+ * has none (client certificates). Called at once from inside where no waiting is needed (static, or a file read less
+ * than a minute ago), else from the loop when the exec plugin has answered; several askers share one run. Plugins run
+ * without a shell, with a time limit, an output limit, and no standard input. */
 typedef void access_token_done(void *ctx, const struct error *err, const char *token);
 void access_token(struct access *access, struct event_base *base, access_token_done *done, void *ctx);
 /* Nobody waits for `ctx` any more. */
@@ -50,6 +51,9 @@ uint64_t access_round(const struct access *access);
 /* The server did not accept the credentials of `round` (401): the next access_token() reads or makes new ones, unless
  * that has been done since. False: there is no way to get others. */
 bool access_token_refused(struct access *access, uint64_t round);
+/* Nor were the connection's certificates, ours or the server's: whether there are others than those of `round` now. The
+ * files are read again for that, once a second at most. */
+bool access_tls_refused(struct access *access, uint64_t round);
 
 /* Headers that go with each request ("Impersonate-User: jane"); NULL-terminated, borrowed. */
 const char *const *access_headers(const struct access *access);

@@ -24,8 +24,11 @@ struct access {
     char *server, *namespace;
     char *ca, *certificate, *key, *server_name, *proxy;
     bool is_unverified, is_uncompressed;
-    struct access_tls tls; /* points to the texts above */
-    char **headers;        /* NULL-terminated; NULL: none */
+    char *ca_path, *certificate_path, *key_path; /* the files that these texts are of; NULL: of no file */
+    int64_t files_mono_ms;                       /* when they were last read */
+    struct error files_failed;                   /* why that failed; told once */
+    struct access_tls tls;                       /* points to the texts above */
+    char **headers;                              /* NULL-terminated; NULL: none */
     size_t n_headers, cap_headers;
 
     enum token_kind kind;
@@ -65,9 +68,9 @@ MUST_CHECK char *access_read_file(const char *path, size_t max_bytes, struct err
 #define ACCESS_MAX_FILE  ((size_t)1 << 20)
 #define ACCESS_MAX_TOKEN ((size_t)64 << 10)
 
-/* Certificates as PEM text: at least one, each readable. */
+/* Certificates as PEM text: at least one, each readable to its end. */
 MUST_CHECK int access_check_certificates(const char *pem, struct error *err);
-/* A certificate and its key, as PEM text: readable, not encrypted, and of each other. */
+/* A certificate (others of its chain may follow) and its key, as PEM text: readable, not encrypted, of each other. */
 MUST_CHECK int access_check_pair(const char *certificate, const char *key, struct error *err);
 
 #endif

@@ -495,6 +495,13 @@ static bool is_excused(struct call *call, const struct http_answer *answer, cons
     return false;
 }
 
+/* Whether gangs go on without PodGroups then is not decided here. */
+static bool has_no_right_to_pod_groups(const struct call *call, const struct http_answer *answer)
+{
+    return call->verb == VERB_CREATE && strcmp(strrchr(call->target, '/'), "/podgroups") == 0 &&
+           status_is_no_right(answer);
+}
+
 static void on_refused(struct call *call, const struct http_answer *answer, struct error *err)
 {
     if (answer->status == 0 && answer->may_be_done && is_write(call))
@@ -505,6 +512,8 @@ static void on_refused(struct call *call, const struct http_answer *answer, stru
         err->code = ERR_DENIED;
     if (is_excused(call, answer, err) || tries_again(call, answer, err))
         return;
+    if (has_no_right_to_pod_groups(call, answer))
+        kube_pod_groups_refused(call->kube, err);
     finish(call, err, NULL);
 }
 

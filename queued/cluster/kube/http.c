@@ -447,14 +447,22 @@ static enum err_code code_of(const struct http_call *call, CURLcode result)
     return call->is_begun ? ERR_REMOTE : ERR_UNAVAILABLE;
 }
 
+/* TLS itself did not come about: libcurl's words when the connection broke, and the part of OpenSSL that an unexpected
+ * end or nonsense is told by. A certificate is looked at by others. */
+static bool is_before_certificates(const char *words)
+{
+    return strstr(words, "SSL_connect: ") || strstr(words, "SSL routines");
+}
+
 /* An authority of the same name with another key (a cluster that was made anew) does not end as a failed verification
- * with libcurl, but as a failure of TLS. */
+ * with libcurl, but as a failure of TLS, "unspecified". But so is what was not verified at all. */
 static bool is_unverified(const struct http_call *call, CURLcode result, struct error *err)
 {
     long verified = 0;
 
     if (result != CURLE_SSL_CONNECT_ERROR ||
-        curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verified) != CURLE_OK || !verified)
+        curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verified) != CURLE_OK || !verified ||
+        (verified == X509_V_ERR_UNSPECIFIED && is_before_certificates(call->words)))
         return false;
     error_set(err, ERR_DENIED, "the server's certificate: %s", X509_verify_cert_error_string(verified));
     return true;
@@ -472,10 +480,20 @@ static void call_fail_with(struct http_call *call, CURLcode result)
     call_fail(call, call->err.code ? &call->err : &err);
 }
 
-/* Other credentials can be had: from the beginning with them. */
-static bool call_renew(struct http_call *call)
+static bool has_other_credentials(const struct http_call *call, CURLcode result)
 {
-    if (call->status != 401 || call->is_renewed || !access_token_refused(call->http->access, call->round))
+    struct error err = {0};
+
+    if (result)
+        return (is_unverified(call, result, &err) || code_of(call, result) == ERR_DENIED) &&
+               access_tls_refused(call->http->access, call->round);
+    return call->status == 401 && access_token_refused(call->http->access, call->round);
+}
+
+/* Refused, or not connected at all for a certificate: from the beginning, with others if they can be had. */
+static bool call_renew(struct http_call *call, CURLcode result)
+{
+    if (call->is_renewed || !has_other_credentials(call, result))
         return false;
     call_unload(call, CALL_QUEUED);
     call->is_renewed = true;
@@ -500,10 +518,8 @@ static void on_transfer_end(void *ctx, CURL *easy, CURLcode result)
     pool = TAKE(call->pool);
     if (call->is_cancelled)
         call_free(call);
-    else if (result)
-        call_fail_with(call, result);
-    else if (!call_renew(call))
-        call_answer(call);
+    else if (!call_renew(call, result))
+        (result ? call_fail_with(call, result) : call_answer(call));
     pool->n_calls--; /* only now: it has to outlive what `done` may cancel */
     pool_leave(pool);
 }

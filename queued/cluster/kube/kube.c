@@ -165,6 +165,7 @@ static void on_found(void *ctx, const struct error *err, struct discovery *found
     discovery_free(kube->found);
     kube->found = found;
     kube->may_not_nominate = false;
+    kube->may_not_group = false;
     log_info("cluster.found", LOG_STR("version", discovery_git(found)), LOG_STR("features", discovery_features(found)));
     if (kube->listener->began)
         kube->listener->began(kube->listener->ctx);
@@ -189,6 +190,16 @@ static void on_timer(void *ctx)
         kube->listener->lost(kube->listener->ctx, &kube->lost);
         pause(kube);
     }
+}
+
+void kube_pod_groups_refused(struct kube *kube, const struct error *err)
+{
+    if (kube->may_not_group)
+        return;
+    kube->may_not_group = true;
+    log_warn("cluster.pod-groups", LOG_STR("why", err->text));
+    if (kube->listener->began)
+        kube->listener->began(kube->listener->ctx);
 }
 
 /* ---- the port ---- */
@@ -254,6 +265,8 @@ static json_t *kube_describe(struct cluster *port)
 
     if (kube->found)
         add_found(kube->found, described);
+    if (kube->may_not_group)
+        json_object_set_new(described, "podGroupDenied", json_true());
     add_measured(kube, described);
     return described;
 }

@@ -36,6 +36,7 @@ struct kube {
 
     struct call *calls;    /* on their way */
     bool may_not_nominate; /* the server said so since this stream began: see nominate() */
+    bool may_not_group;    /* the same of creating PodGroups: see kube_pod_groups_refused() */
 };
 
 static inline struct kube *kube_of(struct cluster *port)
@@ -59,6 +60,8 @@ void kube_allocate(struct cluster *port, const char *ns, const char *claim, cons
 void kube_bind(struct cluster *port, const char *ns, const char *pod, const char *uid, const char *node,
                cluster_done *done, void *ctx);
 void kube_logs(struct cluster *port, const char *ns, const char *pod, size_t tail_lines, cluster_done *done, void *ctx);
+/* We have no right to create PodGroups; told once. */
+void kube_pod_groups_refused(struct kube *kube, const struct error *err);
 /* Nobody waits for them any more. */
 void kube_calls_free(struct kube *kube);
 

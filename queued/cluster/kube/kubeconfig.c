@@ -124,19 +124,18 @@ static char *decode_base64(const char *text, struct error *err)
     return TAKE(out);
 }
 
-/* `data_field` wins over `path_field`, as with kubectl. *out stays NULL when there is neither. */
+/* `data_field` wins over `path_field`, as with kubectl. *out stays NULL when there is neither, *out_path when it is of
+ * no file. */
 static int read_pem(const struct entry *entry, const char *data_field, const char *data, const char *path_field,
-                    const char *path, char **out, struct error *err)
+                    const char *path, char **out, char **out_path, struct error *err)
 {
     if (data) {
         *out = decode_base64(data, err);
         return *out ? 0 : entry_blame(entry, data_field, err);
     }
     if (path) {
-        char *whole = entry_path(entry, path);
-
-        *out = access_read_file(whole, ACCESS_MAX_FILE, err);
-        free(whole);
+        *out_path = entry_path(entry, path);
+        *out = access_read_file(*out_path, ACCESS_MAX_FILE, err);
         return *out ? 0 : entry_blame(entry, path_field, err);
     }
     return 0;
@@ -225,7 +224,7 @@ static int set_cluster(struct access *access, const struct entry *entry, struct 
     if (text->is_unverified && (text->ca_data || text->ca_path))
         return entry_refuse(entry, "insecure-skip-tls-verify", err, "a certificate authority is given as well");
     if (read_pem(entry, "certificate-authority-data", text->ca_data, "certificate-authority", text->ca_path,
-                 &access->ca, err) < 0)
+                 &access->ca, &access->ca_path, err) < 0)
         return -1;
     if (access->ca && access_check_certificates(access->ca, err) < 0)
         return entry_blame(entry, text->ca_data ? "certificate-authority-data" : "certificate-authority", err);
@@ -360,8 +359,9 @@ static int set_pair(struct access *access, const struct entry *entry, const stru
     if (!has_key)
         return 0;
     if (read_pem(entry, "client-certificate-data", text->certificate_data, "client-certificate", text->certificate_path,
-                 &access->certificate, err) < 0 ||
-        read_pem(entry, "client-key-data", text->key_data, "client-key", text->key_path, &access->key, err) < 0)
+                 &access->certificate, &access->certificate_path, err) < 0 ||
+        read_pem(entry, "client-key-data", text->key_data, "client-key", text->key_path, &access->key,
+                 &access->key_path, err) < 0)
         return -1;
     if (access_check_pair(access->certificate, access->key, err) < 0)
         return entry_blame(entry, text->key_data ? "client-key-data" : "client-key", err);

@@ -1,9 +1,9 @@
 /*                      +---- not ours, or a failure: look again ----+
  *                      v                                            |
  *     LOOK --read--> WAIT --free, expired or ours: claim--> CLAIM --+--ours--> HOLD --release--> GIVE --> OVER
- *                                                                            ^  |
- *                                              renewed, or found to be ours  +--+--deadline, or another holds it-->
- * OVER
+ *      ^                                                                      ^  |
+ *      |                                        renewed, or found to be ours  +--+
+ *      +------------------------ lost: the deadline, or another holds it --------+
  *
  * One request at a time. In HOLD the next renewal is due renew_ms after the last one began; a failure is tried again
  * sooner; the deadline counts from the moment at which the last request that succeeded was sent: whoever watches the
@@ -220,10 +220,18 @@ static void over(struct lease *lease)
     clock_timer_cancel(lease->deadline);
 }
 
+/* From the beginning: who else may lead now? */
 static void lose(struct lease *lease, const struct error *err)
 {
-    over(lease);
+    if (lease->sent)
+        http_cancel(lease->sent);
+    lease->sent = NULL;
+    lease->at = LEASE_WAIT;
+    clock_timer_cancel(lease->deadline);
+    lease->failure = (struct error){0};
+    free(TAKE(lease->told));
     lease->options.lost(lease->options.ctx, err);
+    look(lease);
 }
 
 static void tell_holder(struct lease *lease)
@@ -290,7 +298,10 @@ static void on_failed(struct lease *lease, const struct error *err)
 
     lease->failure = *err;
     fire_in(lease, lease->timer, again_ms);
-    if (is_news && lease->at != LEASE_HOLD && lease->options.failed)
+    if (!is_news || lease->at == LEASE_HOLD)
+        return;
+    free(TAKE(lease->told)); /* whoever has it is news again when we can read it */
+    if (lease->options.failed)
         lease->options.failed(lease->options.ctx, err);
 }
 

@@ -1,9 +1,10 @@
 /* queued/cluster/kube/lease.h - one server at a time: a coordination.k8s.io Lease, renewed while we lead.
  *
- * A server without it is passive: it opens no store and touches nothing. A leader that could not renew for four fifths
- * of the duration must end at once, before another may take over; between renewals it acts only while its hold is
- * younger than that (lease_is_held), measured on a clock that also counts suspended time. The last fifth is for its
- * requests that are still on their way. An orderly end gives the lease back.
+ * A server without it is passive: it changes nothing in the cluster. A leader that could not renew for four fifths of
+ * the duration has lost it, before another may take over; between renewals it acts only while its hold is younger than
+ * that (lease_is_held), measured on a clock that also counts suspended time. The last fifth is for its requests that
+ * are still on their way. Then it waits as everybody does, and may acquire it again. An orderly end gives the lease
+ * back.
  *
  * Others take it when it has not changed for the duration that its holder promised, by their own clock: times written
  * into it are for people only, so clocks of machines need not agree. Every write carries the version that was read, so
@@ -30,8 +31,8 @@ struct lease_options {
     uint64_t seed;
     void *ctx;
     void (*acquired)(void *ctx);
-    void (*waiting)(void *ctx, const char *holder);   /* each time another holder is seen first */
-    void (*lost)(void *ctx, const struct error *err); /* after acquired: end now */
+    void (*waiting)(void *ctx, const char *holder);   /* each time another holder is seen first, also after `lost` */
+    void (*lost)(void *ctx, const struct error *err); /* after acquired; it is waited for again */
     /* While waiting: the lease cannot be read or written, and why; once per reason. May be NULL. */
     void (*failed)(void *ctx, const struct error *err);
     int64_t (*boot_ms)(void *ctx); /* for tests; NULL: CLOCK_BOOTTIME */

@@ -40,9 +40,13 @@ static int set_server(struct access *access, struct error *err)
 
 static int set_ca(struct access *access, const char *folder, struct error *err)
 {
+    BUF path = {0};
+
     access->ca = read_mounted(folder, "ca.crt", err);
     if (!access->ca)
         return -1;
+    buf_addf(&path, "%s/ca.crt", folder);
+    access->ca_path = buf_take(&path);
     if (access_check_certificates(access->ca, err) < 0)
         return error_wrap(err, "%s/ca.crt", folder);
     return 0;

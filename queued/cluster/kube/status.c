@@ -99,6 +99,11 @@ static void first_line(const struct http_answer *answer, struct buf *out)
     put_words(out, from, len);
 }
 
+static json_t *status_of(const struct http_answer *answer)
+{
+    return answer->body && answer->len <= MAX_STATUS_BYTES ? json_loadb(answer->body, answer->len, 0, NULL) : NULL;
+}
+
 int status_check(const struct http_answer *answer, bool is_write, struct error *err)
 {
     json_t *status;
@@ -113,12 +118,22 @@ int status_check(const struct http_answer *answer, bool is_write, struct error *
             err->code = ERR_TIMEOUT;
         return -1;
     }
-    status = answer->body && answer->len <= MAX_STATUS_BYTES ? json_loadb(answer->body, answer->len, 0, NULL) : NULL;
+    status = status_of(answer);
     if (!text(status, "message"))
         first_line(answer, &line);
     fill(err, answer->status, is_write, status, text(status, "message") ? text(status, "message") : buf_str(&line));
     json_decref(status);
     return -1;
+}
+
+bool status_is_no_right(const struct http_answer *answer)
+{
+    json_t *status = answer->status == 403 ? status_of(answer) : NULL;
+    const json_t *details = json_object_get(status, "details");
+    bool is_no_right = text(details, "kind") && !text(details, "name");
+
+    json_decref(status);
+    return is_no_right;
 }
 
 bool status_is_expired(const struct http_answer *answer)

@@ -19,6 +19,9 @@
 
 /* Returns 0 for a 2xx answer, else -1 with err. `is_write`: a request that changes something. */
 MUST_CHECK int status_check(const struct http_answer *answer, bool is_write, struct error *err);
+/* A right that is missing: a 403 of the authorization, which knows the kind alone. Quotas and admission refuse an
+ * object, which they name. */
+bool status_is_no_right(const struct http_answer *answer);
 /* 410 Gone. */
 bool status_is_expired(const struct http_answer *answer);
 

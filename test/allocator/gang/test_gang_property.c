@@ -12,7 +12,7 @@
 #define CASES 1500
 
 struct tally {
-    size_t fits, does_not, undecided, bind_only, too_large, wrong;
+    size_t fits, does_not, undecided, bind_only, in_turns, too_large, wrong;
 };
 
 static uint64_t setting(const char *name, uint64_t fallback)
@@ -358,7 +358,32 @@ static bool schedule_all(const struct snapshot *cluster, const struct gang_spec 
     return held;
 }
 
-/* What is not bind_only must hold in every order (in many of many members), and in the plain one to the device. */
+static void sort_by_turn(const struct placement *plan, size_t *order)
+{
+    for (size_t i = 1; i < plan->n_members; i++)
+        for (size_t k = i; k > 0 && plan->members[order[k]].turn < plan->members[order[k - 1]].turn; k--) {
+            size_t kept = order[k];
+
+            order[k] = order[k - 1];
+            order[k - 1] = kept;
+        }
+}
+
+/* The members in any order; in that of their turns where only those hold the plan. */
+static void mix(const struct placement *plan, struct rng *rng, size_t *order)
+{
+    for (size_t i = plan->n_members; i > 1; i--) {
+        size_t k = rng_below(rng, i), kept = order[i - 1];
+
+        order[i - 1] = order[k];
+        order[k] = kept;
+    }
+    if (plan->needs_turns)
+        sort_by_turn(plan, order);
+}
+
+/* What is not bind_only must hold in every order (in many of many members), and in the plain one to the device; what
+ * needs turns, in every order of them to the device. */
 static size_t replay_orders(uint64_t seed, const struct snapshot *cluster, const struct gang_spec *spec,
                             const struct placement *plan)
 {
@@ -368,19 +393,18 @@ static size_t replay_orders(uint64_t seed, const struct snapshot *cluster, const
 
     for (size_t i = 0; i < n; i++)
         order[i] = i;
+    if (plan->needs_turns)
+        sort_by_turn(plan, order);
     if (!schedule_all(cluster, spec, plan, order, &as_planned))
         return complain(seed, "a member finds no devices in the plain order");
     if (!as_planned)
         return complain(seed, "other devices than planned, and nobody interfered");
     for (size_t t = 0; t < 24; t++) {
-        for (size_t i = n; i > 1; i--) {
-            size_t k = rng_below(&rng, i), kept = order[i - 1];
-
-            order[i - 1] = order[k];
-            order[k] = kept;
-        }
+        mix(plan, &rng, order);
         if (!schedule_all(cluster, spec, plan, order, &as_planned))
             return complain(seed, "a member finds no devices in another order");
+        if (plan->needs_turns && !as_planned)
+            return complain(seed, "other devices than planned, although all kept their turns");
     }
     return 0;
 }
@@ -424,17 +448,6 @@ static bool plays_in_turns(struct schedule *s, const size_t *order)
             return false;
     }
     return true;
-}
-
-static void sort_by_turn(const struct placement *plan, size_t *order)
-{
-    for (size_t i = 1; i < plan->n_members; i++)
-        for (size_t k = i; k > 0 && plan->members[order[k]].turn < plan->members[order[k - 1]].turn; k--) {
-            size_t kept = order[k];
-
-            order[k] = order[k - 1];
-            order[k - 1] = kept;
-        }
 }
 
 /* Cards that are told apart, so that whatever a card seems to lack is lacking. */
@@ -482,12 +495,7 @@ static size_t play_in_turns(uint64_t seed, const struct world *w, size_t *n_wait
             *n_waiting += t == 0 && plan->members[i].turn > 0;
             *n_together += t == 0 && plan->members[i].turn == 0 && i > 0;
         }
-        for (size_t i = plan->n_members; i > 1; i--) {
-            size_t k = rng_below(&rng, i), kept = order[i - 1];
-
-            order[i - 1] = order[k];
-            order[k] = kept;
-        }
+        mix(plan, &rng, order);
         sort_by_turn(plan, order);
         arena_init(&s.arena);
         s.now = snapshot_ref(cluster);
@@ -524,6 +532,26 @@ static void test_gang__holds_while_claims_are_in_flight(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Members that start together may bring the claim that they share, each of them. */
+static void test_gang__counts_a_shared_claim_for_whoever_brings_it(void **state)
+{
+    static const uint64_t seeds[] = {1767, 2512};
+    size_t wrong = 0, n_waiting = 0, n_together = 0;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(seeds); i++)
+        for (int alike = 0; alike < 2; alike++) {
+            struct rng rng = {.state = seeds[i] * UINT64_C(0x9e3779b97f4a7c15)};
+            struct world w;
+
+            (void)shares_world(&rng);
+            w = world_random(&rng);
+            w.alike = alike;
+            wrong += play_in_turns(seeds[i], &w, &n_waiting, &n_together);
+        }
+    assert_int_equal(wrong, 0);
+}
+
 static size_t steer_alike(uint64_t seed, const struct world *w, struct tally *tally)
 {
     enum world_answer want = world_fits(w);
@@ -546,10 +574,14 @@ static size_t steer_alike(uint64_t seed, const struct world *w, struct tally *ta
         problem = world_check(w, result.placement);
     if (problem)
         wrong += complain(seed, problem);
-    if (result.verdict == GANG_FITS && result.placement->bind_only)
+    if (result.verdict == GANG_FITS && result.placement->bind_only) {
         tally->bind_only++;
-    else if (result.verdict == GANG_FITS)
+        if (world_can_be_steered(w) == WORLD_FITS)
+            wrong += complain(seed, "only when bound, although claims can steer it");
+    } else if (result.verdict == GANG_FITS) {
+        tally->in_turns += result.placement->needs_turns;
         wrong += replay_orders(seed, snapshot, &question.spec, result.placement);
+    }
     gang_result_release(&result);
     world_question_release(&question);
     snapshot_unref(snapshot);
@@ -569,18 +601,40 @@ static void test_gang__holds_where_devices_look_alike(void **state)
         w.alike = true;
         tally.wrong += steer_alike(seed, &w, &tally);
     }
-    print_message("seeds %llu..%llu, devices alike: %zu fit, %zu of them only when bound, %zu undecided\n",
-                  (unsigned long long)first, (unsigned long long)(first + n - 1), tally.fits, tally.bind_only,
-                  tally.undecided);
+    print_message(
+        "seeds %llu..%llu, devices alike: %zu fit, %zu of them in turns, %zu only when bound, %zu undecided\n",
+        (unsigned long long)first, (unsigned long long)(first + n - 1), tally.fits, tally.in_turns, tally.bind_only,
+        tally.undecided);
     assert_int_equal(tally.wrong, 0);
     assert_true(tally.undecided * 100 <= n);
+}
+
+/* Worlds in which only binding could hold a gang that turns, or a selector on sharing, can hold. */
+static void test_gang__holds_what_once_only_binding_could(void **state)
+{
+    static const uint64_t seeds[] = {1314,  2250,  3166,  4035,  4063,  5827,  7879,  10037, 10973, 12155, 13119,
+                                     13135, 13645, 13798, 14014, 16633, 16673, 18559, 18685, 19336, 33598, 87145};
+    struct tally tally = {0};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
+        struct rng rng = {.state = seeds[i] * UINT64_C(0x9e3779b97f4a7c15)};
+        struct world w = world_random(&rng);
+
+        w.alike = true;
+        tally.wrong += steer_alike(seeds[i], &w, &tally);
+    }
+    assert_int_equal(tally.wrong, 0);
+    assert_int_equal(tally.bind_only, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gang__agrees_with_plain_search),
                                        cmocka_unit_test(test_gang__holds_while_claims_are_in_flight),
-                                       cmocka_unit_test(test_gang__holds_where_devices_look_alike)};
+                                       cmocka_unit_test(test_gang__counts_a_shared_claim_for_whoever_brings_it),
+                                       cmocka_unit_test(test_gang__holds_where_devices_look_alike),
+                                       cmocka_unit_test(test_gang__holds_what_once_only_binding_could)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

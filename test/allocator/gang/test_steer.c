@@ -292,6 +292,67 @@ static void test_steer__shares_of_cards_that_look_alike_go_one_by_one(void **sta
     expect_turns((const int[]){2, 2}, 2, 2, true, 1);
 }
 
+/* ---- turns of devices that look alike ---- */
+
+/* A gang of one member each that wants one device of model 0 and of model 1. */
+static struct world one_of_each_model(int n_devices)
+{
+    struct world w = alike((const int[]){0, 0, 0, 0}, n_devices);
+
+    w.n_groups = 2;
+    w.groups[1] = w.groups[0];
+    for (int g = 0; g < 2; g++)
+        w.groups[g].claims[0].requests[0].alts[0] = (struct world_ask){.model = g, .count = 1};
+    return w;
+}
+
+static void expect_turns_of(const struct world *w, const size_t *turns, bool needs_turns)
+{
+    struct snapshot *snapshot = world_snapshot(w);
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+
+    world_question_init(&question, w);
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    assert_int_equal(result.verdict, GANG_FITS);
+    assert_false(result.placement->bind_only);
+    assert_int_equal(result.placement->needs_turns, needs_turns);
+    for (size_t m = 0; m < result.placement->n_members; m++)
+        assert_int_equal(result.placement->members[m].turn, turns[m]);
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(snapshot);
+}
+
+/* The second could be given a part that leaves nothing for the first. When that has its own, it cannot. */
+static void test_steer__who_could_take_too_much_starts_later(void **state)
+{
+    struct world w = one_of_each_model(3);
+
+    (void)state;
+    w.nodes[0].counters[0] = 3;
+    w.devices[0].takes = 3;
+    w.devices[1].takes = 1;
+    w.devices[2].takes = 1;
+    w.devices[2].model = 1;
+    expect_turns_of(&w, (const size_t[]){1, 0}, true);
+}
+
+/* A card that can be shared looks like the one that cannot, but for that; whoever has a share must not take the other.
+ */
+static void test_steer__tells_by_whether_it_can_be_shared(void **state)
+{
+    struct world w = one_of_each_model(2);
+
+    (void)state;
+    w.devices[1].multi = true;
+    w.groups[0].members = 2;
+    w.groups[0].claims[0].requests[0].alts[0].memory = 2;
+    w.groups[1].claims[0].requests[0].alts[0] = (struct world_ask){.model = 0, .count = 1, .memory = 4};
+    expect_turns_of(&w, (const size_t[]){0, 1, 0}, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +371,8 @@ int main(void)
         cmocka_unit_test(test_steer__shares_go_together_where_there_is_room_for_both_counted_twice),
         cmocka_unit_test(test_steer__shares_of_different_cards_go_together),
         cmocka_unit_test(test_steer__shares_of_cards_that_look_alike_go_one_by_one),
+        cmocka_unit_test(test_steer__who_could_take_too_much_starts_later),
+        cmocka_unit_test(test_steer__tells_by_whether_it_can_be_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,6 +75,9 @@ void world_print(const struct world *world);
 /* The plain search. */
 enum world_answer { WORLD_FITS, WORLD_DOES_NOT_FIT, WORLD_TOO_LARGE };
 enum world_answer world_fits(const struct world *world);
+/* Whether any order of members, each on any node, with any claims that say no more than its own and what devices look
+ * like, ends with devices for all when kube-scheduler chooses. */
+enum world_answer world_can_be_steered(const struct world *world);
 
 /* As objects. */
 struct snapshot *world_snapshot(const struct world *world);

@@ -201,13 +201,18 @@ bool process_start(struct process *process, const char *const *args)
     return false;
 }
 
-int process_run(struct process *process, const char *const *args)
+void process_begin(struct process *process, const char *const *args)
 {
     const char *argv[PROCESS_ARGS_MAX + 2] = {QUEUED_BINARY};
 
     for (size_t i = 0; args[i]; i++)
         argv[i + 1] = args[i];
     spawn(process, argv);
+}
+
+int process_run(struct process *process, const char *const *args)
+{
+    process_begin(process, args);
     return process_wait(process);
 }
 

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-enum { PROCESS_ARGS_MAX = 12 };
+enum { PROCESS_ARGS_MAX = 16 };
 
 struct process {
     char folder[64]; /* of this test, with state/, log and port */
@@ -24,6 +24,8 @@ void process_copy_state(struct process *process, const struct process *from);
 /* Start the server with more flags (NULL-terminated) and wait until it is ready. Returns whether it is; if not it has
  * ended, see process_wait. */
 bool process_start(struct process *process, const char *const *args);
+/* Start it with exactly these flags, and do not wait. */
+void process_begin(struct process *process, const char *const *args);
 /* Run it with exactly these flags until it ends by itself; returns the exit status, its output is in the log. */
 int process_run(struct process *process, const char *const *args);
 /* Wait for the end: exit status, or -signal; -1000 when it did not end within 20 s (then it is killed). */

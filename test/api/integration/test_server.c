@@ -253,6 +253,49 @@ static void test_server__virtual_time_is_moved_by_hand(void **state)
     stop(&process);
 }
 
+/* ---- what a queue says about placement ---- */
+
+static void expect_placement(struct process *process, const char *target, const char *want, const char *queue)
+{
+    json_t *view, *effective;
+
+    assert_int_equal(call(process, NULL, "GET", target, NULL, NULL, &view), 200);
+    effective = json_object_get(view, "effectivePlacement");
+    assert_string_equal(json_string_value(json_object_get(effective, "placement")), want);
+    assert_string_equal(json_string_value(json_object_get(effective, "queue")), queue);
+    json_decref(view);
+}
+
+static void test_server__a_queue_says_how_its_jobs_are_placed(void **state)
+{
+    static const char research[] =
+        "{apiVersion: queue.dra/v1, kind: Queue, metadata: {name: research}, spec: {placement: %s}}";
+    static const char team[] =
+        "{apiVersion: queue.dra/v1, kind: Queue, metadata: {name: team}, spec: {parent: research}}";
+    struct process process;
+    json_t *problem;
+    char text[200];
+
+    (void)state;
+    start(&process, virtual_clock);
+    snprintf(text, sizeof(text), research, "heap");
+    assert_int_equal(call(&process, NULL, "POST", "/v1/apply", "application/yaml", text, &problem), 400);
+    assert_string_equal(json_string_value(json_object_get(problem, "field")), "spec.placement");
+    json_decref(problem);
+    snprintf(text, sizeof(text), research, "spread");
+    assert_int_equal(call(&process, NULL, "POST", "/v1/apply", "application/yaml", text, NULL), 200);
+    assert_int_equal(call(&process, NULL, "POST", "/v1/apply", "application/yaml", team, NULL), 200);
+    expect_placement(&process, "/v1/queues/team", "spread", "research");
+    begin(&process, "first", "1h");
+    expect_placement(&process, "/v1/jobs/first", "spread", "research");
+    expect_placement(&process, "/v1/jobs/first/explain", "spread", "research");
+    process_kill(&process);
+    assert_true(process_start(&process, virtual_clock));
+    expect_placement(&process, "/v1/queues/team", "spread", "research");
+    expect_placement(&process, "/v1/jobs/first", "spread", "research");
+    stop(&process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_server__a_job_is_cancelled),
         cmocka_unit_test(test_server__a_job_survives_a_restart),
         cmocka_unit_test(test_server__virtual_time_is_moved_by_hand),
+        cmocka_unit_test(test_server__a_queue_says_how_its_jobs_are_placed),
     };
     int failed = RUN_TABLE(test_server__start, refusal_cases);
 

@@ -367,6 +367,141 @@ static void test_access__pod(void **state)
     http_world_end(&world);
 }
 
+/* ---- files of certificates ---- */
+
+#define JANE "{client-certificate: client.crt, client-key: client.key}"
+
+/* Who the server takes us for. */
+static void answered(struct http_world *world, const char *client)
+{
+    struct kept kept = {0};
+    struct http_request request = {.method = "POST", .path = "/", .body = "{}", .len = 2, .done = kept_done};
+
+    request.ctx = &kept;
+    http_send(world->http, &request);
+    http_world_run(world, &kept.n);
+    if (kept.status != 200)
+        print_error("%s\n", kept.err.text);
+    assert_int_equal(kept.status, 200);
+    assert_string_equal(https_stub_request(world->stub, https_stub_n_requests(world->stub) - 1)->client, client);
+    kept_release(&kept);
+}
+
+static void a_minute_passes(const struct http_world *world)
+{
+    world->access->files_mono_ms -= 60001;
+}
+
+/* What a new certificate looks like while it is being written. Nothing of it is used until all is there. */
+static const struct rotation {
+    const char *name;
+    size_t certificate_bytes, key_bytes; /* written so far; SIZE_MAX: all of it */
+    bool is_gone;                        /* neither file is there */
+    const char *want;
+} rotations[] = {
+    {"whole", SIZE_MAX, SIZE_MAX, false, "joan"},
+    {"the certificate alone", SIZE_MAX, 0, false, "jane"},
+    {"half a key", SIZE_MAX, 100, false, "jane"},
+    {"half a certificate", 300, SIZE_MAX, false, "jane"},
+    {"a chain of which the end is missing", SIZE_MAX - 1, SIZE_MAX, false, "jane"},
+    {"empty files", 0, 0, false, "jane"},
+    {"no files", 0, 0, true, "jane"},
+};
+
+static void write_part(const struct http_world *world, const char *name, const char *text, size_t n)
+{
+    BUF part = {0};
+
+    buf_add(&part, text, n < strlen(text) ? n : strlen(text));
+    if (n == SIZE_MAX - 1)
+        buf_add(&part, text, 300);
+    http_world_write(world, name, buf_str(&part));
+}
+
+static void remove_both(const struct http_world *world)
+{
+    BUF certificate = {0}, key = {0};
+
+    buf_addf(&certificate, "%s/client.crt", world->folder);
+    buf_addf(&key, "%s/client.key", world->folder);
+    assert_int_equal(unlink(buf_str(&certificate)) + unlink(buf_str(&key)), 0);
+}
+
+static void test_access__rotation(void **state)
+{
+    static const struct https_reply replies[] = {{.chunks = {"fine"}}};
+    const struct rotation *c = *state;
+    struct http_world world;
+    struct error err = {0};
+    char *certificate, *key;
+
+    http_world_begin(&world, SERVER_GOOD);
+    http_world_kubeconfig(&world, NULL, JANE);
+    assert_int_equal(http_world_open(&world, NULL, &err), 0);
+    https_stub_script(world.stub, replies, 1);
+    answered(&world, "jane");
+    pki_issue(world.pki, "joan", NULL, -60, 3600, &certificate, &key);
+    if (c->is_gone)
+        remove_both(&world);
+    else {
+        write_part(&world, "client.crt", certificate, c->certificate_bytes);
+        write_part(&world, "client.key", key, c->key_bytes);
+    }
+    answered(&world, "jane"); /* not looked at yet */
+    a_minute_passes(&world);
+    answered(&world, c->want);
+    http_world_write(&world, "client.crt", certificate);
+    http_world_write(&world, "client.key", key);
+    a_minute_passes(&world);
+    answered(&world, "joan");
+    free(certificate);
+    free(key);
+    http_world_end(&world);
+}
+
+/* Refused for its certificate, a request is not sent: it is begun again when the files say something else by then. */
+static void test_access__a_new_authority_counts_at_once(void **state)
+{
+    static const struct https_reply replies[] = {{.chunks = {"fine"}}};
+    struct http_world world;
+    struct error err = {0};
+
+    (void)state;
+    http_world_begin(&world, SERVER_OTHER_CA);
+    http_world_kubeconfig(&world, NULL, JANE);
+    assert_int_equal(http_world_open(&world, NULL, &err), 0);
+    https_stub_script(world.stub, replies, 1);
+    http_world_write(&world, "ca.crt", pki_ca(world.other));
+    world.access->files_mono_ms -= 1001;
+    answered(&world, "jane");
+    assert_int_equal(https_stub_n_requests(world.stub), 1);
+    http_world_end(&world);
+}
+
+/* The server says 401 when our certificate has expired: a new one is in the files. */
+static void test_access__a_certificate_that_is_refused_is_read_again(void **state)
+{
+    static const struct https_reply replies[] = {{.status = 401, .times = 1}, {.chunks = {"fine"}}};
+    struct http_world world;
+    struct error err = {0};
+    char *certificate, *key;
+
+    (void)state;
+    http_world_begin(&world, SERVER_GOOD);
+    http_world_kubeconfig(&world, NULL, JANE);
+    assert_int_equal(http_world_open(&world, NULL, &err), 0);
+    https_stub_script(world.stub, replies, 2);
+    pki_issue(world.pki, "joan", NULL, -60, 3600, &certificate, &key);
+    http_world_write(&world, "client.crt", certificate);
+    http_world_write(&world, "client.key", key);
+    world.access->files_mono_ms -= 1001;
+    answered(&world, "joan");
+    assert_int_equal(https_stub_n_requests(world.stub), 2);
+    free(certificate);
+    free(key);
+    http_world_end(&world);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -378,8 +513,10 @@ int main(void)
         cmocka_unit_test(test_access__freed_while_a_plugin_runs),
         cmocka_unit_test(test_access__file_is_read_again_after_a_minute),
         cmocka_unit_test(test_access__refusals_of_an_old_token_do_not_count),
+        cmocka_unit_test(test_access__a_new_authority_counts_at_once),
+        cmocka_unit_test(test_access__a_certificate_that_is_refused_is_read_again),
     };
 
     return RUN_TABLE(test_access__plugin, plugin_cases) + RUN_TABLE(test_access__pod, pod_cases) +
-           cmocka_run_group_tests(tests, NULL, NULL);
+           RUN_TABLE(test_access__rotation, rotations) + cmocka_run_group_tests(tests, NULL, NULL);
 }

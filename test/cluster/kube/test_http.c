@@ -238,6 +238,15 @@ static void test_http__proxy_that_refuses(void **state)
     through_proxy(&refusal, 0);
 }
 
+/* A server that goes while TLS begins has not shown a wrong certificate: it was not reached. */
+static void test_http__cut_while_tls_begins(void **state)
+{
+    static const struct https_reply cut = {.end = HTTPS_CLOSE};
+
+    (void)state;
+    through_proxy(&cut, 0);
+}
+
 static void test_http__nobody_listens(void **state)
 {
     struct http_world world;
@@ -589,6 +598,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_http__proxy),
         cmocka_unit_test(test_http__proxy_that_refuses),
+        cmocka_unit_test(test_http__cut_while_tls_begins),
         cmocka_unit_test(test_http__nobody_listens),
         cmocka_unit_test(test_http__refused_token_is_read_again_once),
         cmocka_unit_test(test_http__refused_twice_is_the_answer),

@@ -658,6 +658,62 @@ static void test_kube__a_hint_that_was_refused_is_not_given_again(void **state)
     assert_string_equal(buf_str(&world->server.log), HINT PATCH PATCH);
 }
 
+#define NO_RIGHT                                                                                                       \
+    "{\"kind\":\"Status\",\"code\":403,\"reason\":\"Forbidden\",\"message\":\"podgroups is forbidden: User a "         \
+    "cannot\",\"details\":{\"group\":\"scheduling.k8s.io\",\"kind\":\"podgroups\"}}"
+
+static void create_pod_group(struct world *world)
+{
+    json_t *group = json_pack("{s:s, s:s, s:{s:s, s:s}}", "apiVersion", "scheduling.k8s.io/v1beta1", "kind", "PodGroup",
+                              "metadata", "namespace", "a", "name", "g");
+
+    world->cluster->ops->create(world->cluster, group, on_done, world);
+    json_decref(group);
+    run(world, 100);
+    assert_int_equal(world->code, ERR_DENIED);
+}
+
+static bool is_denied(struct world *world)
+{
+    json_t *described = world->cluster->ops->describe(world->cluster);
+    bool is = json_is_true(json_object_get(described, "podGroupDenied"));
+
+    json_decref(described);
+    return is;
+}
+
+/* Who reads the description hears that it is another one now; a new stream looks anew. */
+static void test_kube__without_the_right_to_pod_groups_it_says_so_once(void **state)
+{
+    static const struct reply replies[] = {{403, NO_RIGHT, 0, 0}, {0, NULL, 0, 0}};
+    struct error gone = {.code = ERR_UNAVAILABLE, .text = "gone"};
+    struct world *world = *state;
+    struct reflector *first;
+
+    world->replies = replies;
+    start(world);
+    create_pod_group(world);
+    assert_true(is_denied(world));
+    create_pod_group(world);
+    assert_string_equal(buf_str(&world->told), "began began ");
+    first = fake_streams_first();
+    first->options.stale(first->options.ctx, &gone);
+    run(world, 5000);
+    assert_false(is_denied(world));
+}
+
+static void test_kube__a_quota_of_pod_groups_is_no_missing_right(void **state)
+{
+    static const struct reply replies[] = {{403, STATUS(403, "Forbidden", "exceeded quota: q"), 0, 0}, {0, NULL, 0, 0}};
+    struct world *world = *state;
+
+    world->replies = replies;
+    start(world);
+    create_pod_group(world);
+    assert_false(is_denied(world));
+    assert_string_equal(buf_str(&world->told), "began ");
+}
+
 static void test_kube__deletion_is_whole_and_of_that_object(void **state)
 {
     static const struct reply replies[2] = {{200, "{}", 0, false}};
@@ -845,6 +901,8 @@ int main(void)
         FACT(a_claim_is_born_with_the_schedulers_finalizer),
         FACT(a_release_takes_off_that_finalizer_alone),
         FACT(a_hint_that_was_refused_is_not_given_again),
+        FACT(without_the_right_to_pod_groups_it_says_so_once),
+        FACT(a_quota_of_pod_groups_is_no_missing_right),
         FACT(deletion_is_whole_and_of_that_object),
         FACT(ungating_removes_all_gates),
         FACT(an_allocation_has_what_kube_scheduler_demands_and_nothing_else),

@@ -317,6 +317,44 @@ static void test_lease__a_leader_that_is_cut_off_stops_before_another_begins(voi
     assert_false(lease_is_held(a->lease));
 }
 
+static void test_lease__cut_off_alone_it_has_it_again_when_the_server_is_back(void **state)
+{
+    struct world *world = *state;
+    struct node *a = node_begin(world, "a");
+
+    run(world, 500);
+    a->http.is_cut = true;
+    run(world, 20000);
+    assert_true(a->lost_ms > 0 && a->acquired_ms < a->lost_ms);
+    assert_false(lease_is_held(a->lease));
+    a->http.is_cut = false;
+    run(world, 5000);
+    assert_true(a->acquired_ms > a->lost_ms);
+    assert_true(lease_is_held(a->lease));
+    assert_string_equal(a->holder, "");
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(world->lease, "spec"), "leaseTransitions")), 0);
+}
+
+static void test_lease__cut_off_it_sees_who_has_it_now(void **state)
+{
+    struct world *world = *state;
+    struct node *a = node_begin(world, "a"), *b;
+
+    run(world, 500);
+    b = node_begin(world, "b");
+    run(world, 5000);
+    a->http.is_cut = true;
+    run(world, 20000);
+    assert_true(lease_is_held(b->lease));
+    a->http.is_cut = false;
+    run(world, 5000);
+    assert_string_equal(a->holder, "b");
+    assert_false(lease_is_held(a->lease));
+    node_kill(b);
+    run(world, 20000);
+    assert_true(lease_is_held(a->lease));
+}
+
 static void test_lease__lost_answers_are_found_out(void **state)
 {
     struct world *world = *state;
@@ -467,6 +505,7 @@ static void test_lease__taken_by_hand_it_is_lost_at_once(void **state)
     world->version = 900;
     run(world, 2500);
     assert_true(a->lost_ms > 5000);
+    assert_string_equal(a->holder, "x");
 }
 
 static void test_lease__refusals_are_told_once_and_asked_again_slowly(void **state)
@@ -510,7 +549,7 @@ static void test_lease__never_two(void **state)
         node->http.is_half_cut = rng_below(&rng, 4) == 0;
         node->http.latency_ms = (int64_t)rng_below(&rng, 1500);
         run(world, (int64_t)rng_below(&rng, 6000));
-        if (node->lost_ms >= 0 || rng_below(&rng, 10) == 0) { /* it ended, and a new process begins */
+        if (rng_below(&rng, 10) == 0) { /* it ended, and a new process begins */
             char name[16];
 
             snprintf(name, sizeof(name), "%c%d", 'a' + (int)(node - world->nodes), step);
@@ -534,6 +573,8 @@ int main(void)
         FACT(is_taken_over_within_15_s_of_a_death),
         FACT(two_who_wait_do_not_both_get_it),
         FACT(a_leader_that_is_cut_off_stops_before_another_begins),
+        FACT(cut_off_alone_it_has_it_again_when_the_server_is_back),
+        FACT(cut_off_it_sees_who_has_it_now),
         FACT(lost_answers_are_found_out),
         FACT(a_lost_creation_is_found_out),
         FACT(short_failures_are_survived),

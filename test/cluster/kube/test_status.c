@@ -71,6 +71,29 @@ static void test_status__case(void **state)
     assert_int_equal(status_is_expired(&answer), c->status == 410);
 }
 
+#define DENIED(details) STATUS("\"reason\":\"Forbidden\",\"message\":\"no\"" details)
+
+static const struct right_case {
+    const char *name;
+    int status;
+    const char *body;
+    bool want;
+} right_cases[] = {
+    {"authorization", 403, DENIED(",\"details\":{\"group\":\"scheduling.k8s.io\",\"kind\":\"podgroups\"}"), true},
+    {"a quota", 403, DENIED(",\"details\":{\"name\":\"p\",\"kind\":\"podgroups\"}"), false},
+    {"a webhook", 403, DENIED(""), false},
+    {"validation", 422, DENIED(",\"details\":{\"kind\":\"podgroups\"}"), false},
+    {"a proxy", 403, "no", false},
+};
+
+static void test_status__no_right(void **state)
+{
+    const struct right_case *c = *state;
+    struct http_answer answer = {.status = c->status, .body = c->body, .len = strlen(c->body)};
+
+    assert_int_equal(status_is_no_right(&answer), c->want);
+}
+
 static void test_status__without_an_answer(void **state)
 {
     struct http_answer answer = {.may_be_done = true, .body = ""};
@@ -145,5 +168,6 @@ int main(void)
     int failed = RUN_TABLE(test_status__case, cases);
 
     failed += RUN_TABLE(test_status__event, events);
+    failed += RUN_TABLE(test_status__no_right, right_cases);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }
