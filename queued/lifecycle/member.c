@@ -117,26 +117,34 @@ static void name_claims(json_t *spec, const struct member_input *member)
         json_decref(entries);
 }
 
-static json_t *environment(const struct member_input *member)
+static void tell_master(const struct member_input *member, json_t *env)
 {
     json_t *master = host_name(member->spec, member->first_group, 0);
+
+    json_array_append_new(
+        env, json_pack("{s:s, s:o}", "name", "MASTER_ADDR", "value",
+                       json_sprintf("%s.%s.%s.svc", json_string_value(master), member->service, member->spec->ns)));
+    json_array_append_new(env, json_pack("{s:s, s:s}", "name", "MASTER_PORT", "value", LAUNCH_MASTER_PORT));
+    json_decref(master);
+}
+
+static json_t *environment(const struct member_input *member)
+{
     json_t *env = json_pack(
-        "[{s:s, s:s}, {s:s, s:o}, {s:s, s:o}, {s:s, s:s}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o},"
-        " {s:s, s:s}, {s:s, s:o}]",
+        "[{s:s, s:s}, {s:s, s:o}, {s:s, s:o}, {s:s, s:s}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}, {s:s, s:o}]",
         "name", "QUEUED_JOB", "value", member->spec->name, "name", "QUEUED_JOB_ID", "value",
         json_sprintf("%lld", (long long)member->job), "name", "QUEUED_ATTEMPT", "value",
         json_sprintf("%lld", (long long)member->attempt), "name", "QUEUED_GROUP", "value", member->group->name, "name",
         "QUEUED_INDEX", "value", json_sprintf("%zu", member->index), "name", "QUEUED_GROUP_SIZE", "value",
         json_sprintf("%zu", member->group_size), "name", "RANK", "value", json_sprintf("%zu", member->rank), "name",
-        "WORLD_SIZE", "value", json_sprintf("%zu", member->world_size), "name", "MASTER_ADDR", "value",
-        json_sprintf("%s.%s.%s.svc", json_string_value(master), member->service, member->spec->ns), "name",
-        "MASTER_PORT", "value", LAUNCH_MASTER_PORT, "name", "JOB_COMPLETION_INDEX", "value",
+        "WORLD_SIZE", "value", json_sprintf("%zu", member->world_size), "name", "JOB_COMPLETION_INDEX", "value",
         json_sprintf("%zu", completion_index(member)));
 
+    if (member->service)
+        tell_master(member, env);
     if (member->group->job_size)
         json_array_append_new(env, json_pack("{s:s, s:o}", "name", "QUEUED_JOB_INDEX", "value",
                                              json_sprintf("%zu", member->index / member->group->job_size)));
-    json_decref(master);
     return env;
 }
 
@@ -187,7 +195,8 @@ json_t *member_pod(const struct member_input *member)
     tell_containers(spec, "containers", env);
     json_decref(env);
     json_object_set_new(spec, "hostname", host_name(member->spec, member->group, member->index));
-    json_object_set_new(spec, "subdomain", json_string(member->service));
+    if (member->service)
+        json_object_set_new(spec, "subdomain", json_string(member->service));
     hold(spec, member->is_bound_by_us);
     if (member->pod_group)
         json_object_set_new(spec, "schedulingGroup", json_pack("{s:s}", "podGroupName", member->pod_group));

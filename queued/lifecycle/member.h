@@ -14,7 +14,8 @@ struct member_input {
     const struct job_group *group;
     const struct job_group *first_group; /* whose member 0 is the master */
     json_t *labels;                      /* of the attempt */
-    const char *name, *service, *node;
+    const char *name, *node;
+    const char *service;   /* in whose domain members find each other, or NULL */
     const char *pod_group; /* that it joins, or NULL */
     bool is_bound_by_us;   /* not by kube-scheduler */
     const char *consumes;  /* the ProvisioningRequest whose room it takes, or NULL */

@@ -302,7 +302,7 @@ static void add_pods(const struct objects_input *input, const char *base, bool i
             .first_group = group_of(input, 0),
             .labels = labels(input),
             .name = name,
-            .service = base,
+            .service = input->spec->has_no_hostnames ? NULL : base,
             .pod_group = pod_group_of(input) && !is_bound_by_us ? base : NULL,
             .is_bound_by_us = is_bound_by_us,
             .node = placement->members[m].node,
@@ -397,7 +397,8 @@ json_t *attempt_objects(const struct objects_input *input)
     bool is_bound_by_us = binds_gang(input);
 
     add_anchor(input, base, objects);
-    add_service(input, base, objects);
+    if (!input->spec->has_no_hostnames)
+        add_service(input, base, objects);
     if (pod_group_of(input) && !is_bound_by_us)
         add_pod_group(input, base, objects);
     add_claims(input, base, objects);

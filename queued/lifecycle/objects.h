@@ -1,7 +1,7 @@
 /* queued/lifecycle/objects.h - what an attempt creates in the cluster: the exact objects, made from a placement.
  *
  * In the order of creation: the anchor (a ConfigMap that will own everything), a headless Service for stable host
- * names, where the cluster has them a PodGroup (kube-scheduler then holds the gang together as a second guard, behind
+ * names (unless the job wants none), where the cluster has them a PodGroup (kube-scheduler then holds the gang together as a second guard, behind
  * the gates), the ResourceClaims, steered to the planned devices, and the pods, gated and bound to their nodes by
  * required affinity. A gang that we bind ourselves has no PodGroup, and instead of the gates a scheduler's name that
  * nobody answers to. Names derive from job and attempt alone, so that creating again finds what is there. Pure.

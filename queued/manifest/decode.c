@@ -471,7 +471,7 @@ static int check_unused(struct submission *s, struct error *err)
 
 static const char *const spec_order[] = {
     "queue", "priority",  "priorityClassName", "maxRuntime", "retries", "ttlAfterFinished",
-    "hold",  "dependsOn", "sameAlternative",   "placement"};
+    "hold",  "dependsOn", "sameAlternative",   "placement",  "network"};
 
 static void set_list(json_t *spec, const char *key, json_t *list)
 {

@@ -267,6 +267,9 @@ static int spec_check(json_t *spec, struct error *err)
     return 0;
 }
 
+static const struct field network_rows[] = {{.name = "enableDNSHostnames", FIELD_BOOL}};
+static const struct fields network_fields = FIELDS(network_rows);
+
 static const struct field spec_rows[] = {
     {.name = "queue", FIELD_STRING},
     {.name = "priority", FIELD_INT, .min = INT32_MIN, .max = INT32_MAX},
@@ -282,6 +285,7 @@ static const struct field spec_rows[] = {
     {.name = "constraints", FIELD_OBJECTS, .max = CLAIMS_MAX, .of = &constraint_fields},
     {.name = "sameAlternative", FIELD_BOOL},
     {.name = "placement", FIELD_STRING, .one_of = job_placements},
+    {.name = "network", FIELD_OBJECT, .of = &network_fields},
     {.name = "alternatives", FIELD_OBJECTS, .max = CLAIMS_MAX, .of = &alternative_fields},
 };
 static const struct fields spec_fields = FIELDS_AND(spec_rows, spec_check);

@@ -337,6 +337,7 @@ static int spec_view(const json_t *spec, struct arena *arena, struct job_spec *o
     out->hold = json_is_true(json_object_get(spec, "hold"));
     out->same_alternative = json_is_true(json_object_get(spec, "sameAlternative"));
     out->placement = job_placement_of(text_at(spec, "placement", NULL));
+    out->has_no_hostnames = json_is_false(json_object_get(json_object_get(spec, "network"), "enableDNSHostnames"));
     if (runtime && !duration_parse(runtime, &out->max_runtime_ms))
         return error_field(err, "maxRuntime", "is no duration"); /* not after gangjob_check() */
     shapes_view(spec, arena, out);

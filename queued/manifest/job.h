@@ -110,6 +110,7 @@ struct job_spec {
     size_t n_constraints;
     bool same_alternative;
     enum job_placement placement; /* default: its queue says */
+    bool has_no_hostnames;        /* members do not find each other by name */
 };
 
 /* Read a canonical GangJob; also checks it fully (the path of the field at fault is in err). */

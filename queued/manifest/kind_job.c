@@ -344,6 +344,8 @@ static int jobset_spec(struct source *source, struct draft *draft, const json_t 
     if (jobset_success(spec, err) < 0 || jobset_deadline(draft, jobs, err) < 0)
         return -1;
     set_suspend(draft, spec);
+    if (json_is_false(json_object_get(json_object_get(spec, "network"), "enableDNSHostnames")))
+        draft_set(draft, "network", json_pack("{s:b}", "enableDNSHostnames", 0));
     jobset_retries(draft, spec);
     if (ttl)
         draft_seconds(draft, "ttlAfterFinished", json_integer_value(ttl));

@@ -64,18 +64,18 @@ static const json_t *find_kind(const struct stage *stage, const char *kind, cons
     return NULL;
 }
 
+/* NULL when it has none; never two of a name. */
 static const char *variable(const json_t *container, const char *name)
 {
     const json_t *entry;
     const char *value = NULL;
-    size_t i, n = 0;
+    size_t i;
 
     json_array_foreach (json_object_get(container, "env"), i, entry)
         if (strcmp(text(entry, "name"), name) == 0) {
+            assert_null(value);
             value = text(entry, "value");
-            n++;
         }
-    assert_int_equal(n, 1);
     return value;
 }
 
@@ -141,6 +141,38 @@ static void test_objects__a_member_knows_who_it_is(void **state)
     assert_string_equal(variable(container, "MASTER_ADDR"), buf_str(&master));
     assert_string_equal(text(json_object_get(pod, "spec"), "subdomain"),
                         text(json_object_get(find_kind(&stage, "Service", NULL, NULL), "metadata"), "name"));
+    stage_close(&stage);
+}
+
+/* No Service that follows its pods, and nothing that only it would resolve. */
+static void test_objects__a_job_may_do_without_host_names(void **state)
+{
+    static const char job[] =
+        "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+        "kind: JobSet\n"
+        "metadata: {name: loop, labels: {kueue.x-k8s.io/queue-name: a}}\n"
+        "spec:\n"
+        "  network: {enableDNSHostnames: false}\n"
+        "  replicatedJobs:\n"
+        "    - name: workers\n"
+        "      template: {spec: {parallelism: 2, completions: 2, template: {metadata: {annotations: "
+        "{embedded.queue.dra/duration: 5s}}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n";
+    struct stage stage;
+    const json_t *pod, *container;
+
+    (void)state;
+    stage_open(&stage, NULL);
+    stage_must_submit(&stage, job);
+    stage_run(&stage, 1000);
+    assert_string_equal(stage_state(&stage, "1"), "Running");
+    assert_int_equal(relay_n_ours(&stage.relay), 3); /* the anchor and the pods */
+    pod = find_kind(&stage, "Pod", "workers", "1");
+    container = container_of(pod, "containers");
+    assert_null(json_object_get(json_object_get(pod, "spec"), "subdomain"));
+    assert_null(variable(container, "MASTER_ADDR"));
+    assert_string_equal(variable(container, "RANK"), "1");
+    stage_run(&stage, 60000);
+    assert_string_equal(stage_state(&stage, "1"), "Succeeded");
     stage_close(&stage);
 }
 
@@ -367,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects__everything_has_labels_and_belongs_to_the_anchor),
         cmocka_unit_test(test_objects__a_member_knows_who_it_is),
+        cmocka_unit_test(test_objects__a_job_may_do_without_host_names),
         cmocka_unit_test(test_objects__what_the_user_wrote_stays),
         cmocka_unit_test(test_objects__a_pod_is_bound_in_each_of_its_terms),
         cmocka_unit_test(test_objects__all_members_name_the_same_shared_claim),

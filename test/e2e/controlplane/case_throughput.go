@@ -52,9 +52,14 @@ func throughput(t *T, limits string) {
 	if hasNativeGangs {
 		flows = append(flows, &flow{name: "PodGroups, existing claims", run: flowNative})
 	}
-	flows = append(flows, &flow{name: "queued, binds pods", run: func(t *T, f *flow, n int) { flowQueued(t, f, n, "--bind-classes", "gpu", "--bind-pods", "true") }},
-		&flow{name: "queued, allocates itself", run: func(t *T, f *flow, n int) { flowQueued(t, f, n, "--bind-classes", "gpu") }},
-		&flow{name: "queued", run: func(t *T, f *flow, n int) { flowQueued(t, f, n) }})
+	queued := func(name, extra string, flags ...string) {
+		flows = append(flows, &flow{name: name, run: func(t *T, f *flow, n int) { flowQueued(t, f, n, extra, flags...) }})
+	}
+	withoutNames := "network: {enableDNSHostnames: false}" // no Service: the same pods as those above
+	queued("queued, binds pods, no names", withoutNames, "--bind-classes", "gpu", "--bind-pods", "true")
+	queued("queued, binds pods", "", "--bind-classes", "gpu", "--bind-pods", "true")
+	queued("queued, allocates itself", "", "--bind-classes", "gpu")
+	queued("queued", "")
 	for i, f := range flows {
 		f.ns = fmt.Sprintf("flow-%s-%d", limits, i)
 		t.must(t.makeNamespace(t.ctx, f.ns, nil), "namespace")
@@ -63,7 +68,7 @@ func throughput(t *T, limits string) {
 	}
 	report(t, flows, gangs)
 	byTemplate, existing := flows[0].rate(), flows[1].rate()
-	for _, f := range flows[len(flows)-3:] {
+	for _, f := range flows[len(flows)-4:] {
 		t.logf("%s : templates %.2f, : existing claims %.2f", f.name, f.rate()/byTemplate, f.rate()/existing)
 	}
 	t.logf("aims, in full size on a quiet machine: default limits 3 x templates, raised limits 0.9 x existing claims")
@@ -296,11 +301,11 @@ func flowNative(t *T, f *flow, gangs int) {
 	f.began = began
 }
 
-func flowQueued(t *T, f *flow, gangs int, flags ...string) {
+func flowQueued(t *T, f *flow, gangs int, extra string, flags ...string) {
 	q := t.queued(flags...)
 	var text strings.Builder
 	for i := range gangs {
-		text.WriteString("---\n" + gangText(gangOptions{name: fmt.Sprintf("gang-%d", i), ns: f.ns, members: gangSize}))
+		text.WriteString("---\n" + gangText(gangOptions{name: fmt.Sprintf("gang-%d", i), ns: f.ns, members: gangSize, extra: extra}))
 	}
 	f.began = time.Now()
 	_, err := q.submit("", text.String())

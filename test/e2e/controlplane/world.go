@@ -25,7 +25,7 @@ import (
 type account struct{ ns, name, token string }
 
 // Rights of the base, and of the components that cases need.
-var rights = []string{"account.yaml", "read.yaml", "launch.yaml", "lease.yaml", "components/pod-group/pod-group.yaml", "components/bind-mode/bind.yaml"}
+var rights = []string{"account.yaml", "read.yaml", "launch.yaml", "lease.yaml", "components/pod-group/pod-group.yaml", "components/bind-mode/bind.yaml", "components/bind-pods/bind-pods.yaml"}
 
 func (o *options) rights() ([]*object, error) {
 	var all []*object
