@@ -408,13 +408,13 @@ static bool is_used_up(const struct gs_candidate *candidate)
 static enum gang_device_state state_of(struct builder *b, const struct gang_ask *ask, const struct offer *offer,
                                        const char **out_detail)
 {
-    struct gang_device *device = builder_device(b, offer, false);
-    const struct device_use *use = &builder_use(b->gang, device->pool)[device->index];
+    struct gang_device *device;
     struct gs_candidate candidate;
 
     *out_detail = NULL;
-    if (!ask->admin && use->n_dedicated > 0)
+    if (!ask->admin && builder_use(b->gang, offer->view->pool)[offer->index].n_dedicated > 0)
         return DEVICE_IN_USE;
+    device = builder_device(b, offer, false);
     if (capacity_test(b, ask, device, &candidate) != CAPACITY_FITS)
         return DEVICE_CAPACITY;
     if (is_used_up(&candidate))

@@ -5,7 +5,8 @@
  * plan over ten thousand nodes costs ten thousand look-ups and the work for a few dozen nodes.
  *
  * Notes are only made where nothing couples nodes, and only of questions whose answer depends on the job, the classes
- * and the node alone: not while something is excluded, and not on a ledger of somebody else's making. */
+ * and the node alone: not while something is excluded, and not of nodes that a ledger of somebody else's making
+ * touches. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,7 +94,7 @@ static struct digest question_of(const struct gang *gang, const struct gang_choi
 
 static bool can_note(const struct gang *gang)
 {
-    bool can = gang->spec->n_excluded == 0 && (!gang->ledger || gang->is_empty);
+    bool can = gang->spec->n_excluded == 0;
 
     for (size_t k = 0; k < gang->n_kinds; k++)
         can = can && gang->kinds[k].n_allocated == 0;
@@ -108,12 +109,21 @@ static void count_kinds(struct gang_survey *out, uint64_t kinds)
         out->kind_nodes[k] += kinds >> k & 1;
 }
 
+/* The notes, if they tell of the node in its present state. */
+static struct gang_notes *notes_of(const struct survey *s, const struct node *node)
+{
+    const struct gang *gang = s->b.gang;
+
+    return s->notes && gang->ledger && !gang->is_empty && ledger_touches(gang->ledger, node) ? NULL : s->notes;
+}
+
 /* Whether the node is known; if so it needs no look, unless it is the first of its class. */
 static bool is_known(struct survey *s, const struct node *node, uint32_t rank)
 {
+    struct gang_notes *notes = notes_of(s, node);
     struct gang_note note;
 
-    if (!s->notes || !gang_notes_find(s->notes, node->slot, gang_node_state(s->b.gang->snapshot, node), &note))
+    if (!notes || !gang_notes_find(notes, node->slot, gang_node_state(s->b.gang->snapshot, node), &note))
         return false;
     if (note.kinds == 0)
         return true;
@@ -133,11 +143,12 @@ static void look_at(struct survey *s, const struct node *node, uint32_t rank)
 {
     struct arena_mark mark = arena_mark(s->b.arena);
     struct gang_note note = {.state = gang_node_state(s->b.gang->snapshot, node)};
+    struct gang_notes *notes = notes_of(s, node);
     const struct gs_node *added;
 
     if (!builder_add_node(&s->b, node, rank)) {
-        if (s->notes)
-            gang_notes_put(s->notes, node->slot, &note);
+        if (notes)
+            gang_notes_put(notes, node->slot, &note);
         if (s->b.devices.n == 0)
             arena_rewind(s->b.arena, mark);
         return;
@@ -149,8 +160,8 @@ static void look_at(struct survey *s, const struct node *node, uint32_t rank)
     builder_settle(&s->b);
     note.class = added->hash;
     note.kinds = added->groups;
-    if (s->notes)
-        gang_notes_put(s->notes, node->slot, &note);
+    if (notes)
+        gang_notes_put(notes, node->slot, &note);
     if (!gs_memo_has(s->classes, note.class)) {
         gs_memo_put(s->classes, note.class);
         return;
@@ -231,12 +242,13 @@ static void note_nodes(const struct survey *s)
 
     for (size_t i = 0; i < problem->n_nodes && s->notes && !s->is_streaming && problem->n_distinct == 0; i++) {
         const struct gs_node *node = problem->nodes[i];
+        struct gang_notes *notes = notes_of(s, gang_node_of(node)->node);
         struct gang_note note = {.state = gang_node_state(s->b.gang->snapshot, gang_node_of(node)->node),
                                  .class = node->hash,
                                  .kinds = node->groups};
 
-        if (is_local(node, problem->n_asks))
-            gang_notes_put(s->notes, node->id, &note);
+        if (notes && is_local(node, problem->n_asks))
+            gang_notes_put(notes, node->id, &note);
     }
 }
 

@@ -259,6 +259,19 @@ const struct node_use *ledger_node_use(const struct ledger *ledger, const struct
     return overlay ? &overlay->use : &node->use;
 }
 
+bool ledger_touches(const struct ledger *ledger, const struct node *node)
+{
+    size_t n_global;
+    const uint32_t *global = snapshot_global_pools(ledger->snapshot, &n_global);
+    bool touches = ledger->is_empty || ledger->nodes[node->slot];
+
+    for (size_t i = 0; i < node->n_pools && !touches; i++)
+        touches = ledger->pools[node->pools[i]] != NULL;
+    for (size_t i = 0; i < n_global && !touches; i++)
+        touches = ledger->pools[global[i]] != NULL;
+    return touches;
+}
+
 static void digest_pool(const struct ledger *ledger, uint32_t slot, struct digest *digest)
 {
     digest_add(digest, snapshot_pool(ledger->snapshot, slot)->stamp);

@@ -490,6 +490,8 @@ void ledger_add_pod(struct ledger *ledger, const struct node *node, const struct
 const struct node_use *ledger_node_use(const struct ledger *ledger, const struct node *node);
 /* The use of the pool's devices now: pool->n_devices entries. Valid until the next change of this pool. */
 const struct device_use *ledger_pool_use(const struct ledger *ledger, const struct pool *pool);
+/* Whether the ledger may say something else of the node, its pools or those of the network than its snapshot does. */
+bool ledger_touches(const struct ledger *ledger, const struct node *node);
 /* A number that changes with every change of what the ledger says about this node or its pools; never repeats but for a
  * state that a rollback restored exactly. */
 uint64_t ledger_node_stamp(const struct ledger *ledger, const struct node *node);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/base/checked.h"
+
 #include "allocator/base/banned.h"
 
 #define MAX_TRIALS   48 /* for rules and scarcities */
@@ -482,12 +484,46 @@ static void try_nodes(struct trial *t)
 
 /* ---- scarcities ---- */
 
+/* Whether every node has as much of the resource left as all members ask together, so that it is no obstacle. */
+static bool is_plentiful(const struct trial *t, size_t resource)
+{
+    const struct gang *gang = t->gang;
+    const char *name = gang->resources[resource];
+    const uint32_t *slots;
+    size_t n_slots;
+
+    for (size_t i = 0; i < gang->n_mapped; i++)
+        if (strcmp(gang->mapped[i], name) == 0)
+            return false; /* what serves it is not told by amounts alone */
+    slots = snapshot_sorted_nodes(gang->snapshot, &n_slots);
+    for (size_t i = 0; i < n_slots; i++) {
+        const struct node *node = snapshot_node(gang->snapshot, slots[i]);
+        const struct node_use *use = t->empty ? ledger_node_use(t->empty, node) : &node->use;
+        int64_t left = node_allocatable(node->info, name) - node_used(use, name);
+        uint32_t form = gang_form_of(gang, node->info);
+
+        for (size_t k = 0; k < gang->n_kinds; k++) {
+            const int64_t *demand = gang->kinds[k].demand[form];
+            int64_t asked = 0;
+
+            if (!demand || demand[resource] <= 0)
+                continue;
+            if (!checked_mul(demand[resource], (int64_t)gang->kinds[k].n_members, &asked) || asked > left)
+                return false;
+            left -= asked;
+        }
+    }
+    return true;
+}
+
 static void try_resources(struct trial *t)
 {
     for (size_t i = 0; i < t->gang->n_resources; i++) {
         struct gang_lift lift = GANG_LIFT_NONE;
         json_t *nodes;
 
+        if (is_plentiful(t, i))
+            continue;
         lift.resource = t->gang->resources[i];
         nodes = whatif_fits(t, &lift, NULL);
         if (nodes) {

@@ -117,17 +117,33 @@ static void report_set(struct trial *t, const struct ranked *set, size_t n, json
     json_object_set_new(block, "jobs", jobs);
 }
 
+/* How many of the list are enough: seldom many, and the more end, the more nodes have to be looked at. NULL: not all.
+ */
+static json_t *find_enough(struct trial *t, const struct ranked *ranked, size_t n, size_t *out_n, size_t *out_not)
+{
+    *out_not = 0;
+    for (*out_n = MAX_ALONE; *out_n < n; *out_n *= 2) {
+        json_t *nodes = fits_without(t, NULL, 0, ranked, *out_n);
+
+        if (nodes)
+            return nodes;
+        *out_not = *out_n;
+    }
+    *out_n = n;
+    return fits_without(t, NULL, 0, ranked, n);
+}
+
 /* A smallest-by-inclusion set of holders: the shortest beginning of the list that is enough has an indispensable last
  * one; keep it and go on with what is before it. Bisecting finds each in a few trials. Source: the idea of QuickXplain
  * (Junker, AAAI 2004). */
 static void try_sets(struct trial *t, const struct ranked *ranked, size_t n)
 {
     struct ranked *set = arena_array(&t->gang->work, struct ranked, n + 1);
-    size_t n_set = 0, end = n;
-    json_t *nodes = fits_without(t, NULL, 0, ranked, n);
+    size_t n_set = 0, end, not_enough;
+    json_t *nodes = find_enough(t, ranked, n, &end, &not_enough);
 
     while (nodes && t->n_trials < t->max_trials) {
-        size_t low = 0, high = end; /* `high` more are enough, `low` are not, or it is not known of none */
+        size_t low = n_set ? 0 : not_enough, high = end; /* `high` more are enough, `low` are not, or it is not known */
         json_t *fewer = n_set ? fits_without(t, set, n_set, NULL, 0) : NULL;
 
         if (fewer) {

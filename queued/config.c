@@ -10,7 +10,6 @@
 
 #include "allocator/base/checked.h"
 #include "allocator/base/mem.h"
-#include "queued/core.h"
 
 #include "allocator/base/banned.h"
 
@@ -26,8 +25,7 @@ struct choice {
 static const struct choice clocks[] = {{"real", CONFIG_CLOCK_REAL}, {"virtual", CONFIG_CLOCK_VIRTUAL}, {NULL, 0}};
 static const struct choice levels[] = {{"error", 0}, {"warn", 1}, {"info", 2}, {"debug", 3}, {NULL, 0}};
 static const struct choice booleans[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
-static const struct choice wishes[] = {
-    {"auto", POD_GROUPS_AUTO}, {"never", POD_GROUPS_NEVER}, {"always", POD_GROUPS_ALWAYS}, {NULL, 0}};
+static const struct choice wishes[] = {{"auto", 0}, {"never", 1}, {"always", 2}, {NULL, 0}};
 static const struct choice formats[] = {{"text", 0}, {"json", 1}, {NULL, 0}};
 
 #define SECOND INT64_C(1000)

@@ -31,7 +31,7 @@ struct config {
     int64_t log_format; /* 0 text, 1 json, as enum log_format */
     int64_t release;
     char *features;                /* "+NAME,-NAME", or "" */
-    int64_t pod_groups;            /* enum pod_groups of core.h */
+    int64_t pod_groups;            /* 0 auto, 1 never, 2 always, as enum pod_groups */
     char *bind_classes;            /* "NAME,NAME", or "" */
     int64_t binds_pods;            /* 0 no, 1 yes */
     char *provisioning_class;      /* or "": no nodes are asked for */

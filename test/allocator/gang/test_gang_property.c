@@ -609,6 +609,80 @@ static void test_gang__holds_where_devices_look_alike(void **state)
     assert_true(tally.undecided * 100 <= n);
 }
 
+/* ---- whose end would be enough ---- */
+
+static bool is_named(const json_t *explanation, int device)
+{
+    const json_t *one;
+    char name[32];
+    size_t i;
+
+    snprintf(name, sizeof(name), "claim other/held%d", device);
+    json_array_foreach (json_object_get(explanation, "blocking"), i, one)
+        if (strcmp(json_string_value(json_object_get(one, "kind")), "devices") == 0 &&
+            strcmp(json_string_value(json_object_get(one, "name")), name) == 0)
+            return true;
+    return false;
+}
+
+static enum gang_verdict fit_without(const struct world *w, int device)
+{
+    struct world less = *w;
+    struct snapshot *snapshot;
+    enum gang_verdict verdict;
+    const char *problem;
+    bool bind_only;
+    char *text;
+
+    less.devices[device].used = false;
+    snapshot = world_snapshot(&less);
+    verdict = fit_text(&less, snapshot, &text, &problem, &bind_only);
+    free(text);
+    snapshot_unref(snapshot);
+    return verdict;
+}
+
+/* Exactly the claims are named without one of which the gang fits. */
+static size_t end_each(uint64_t seed, const struct world *w, size_t *n_named)
+{
+    struct snapshot *snapshot = world_snapshot(w);
+    struct world_question question;
+    struct gang_result result;
+    struct error err = {0};
+    size_t wrong = 0;
+
+    world_question_init(&question, w);
+    question.spec.is_brief = false;
+    assert_int_equal(gang_fit(snapshot, &question.spec, &question.arena, &result, &err), 0);
+    for (int d = 0; d < w->n_devices && result.verdict == GANG_WAITS; d++) {
+        bool named = w->devices[d].used && is_named(result.explanation, d);
+
+        *n_named += named;
+        if (w->devices[d].used && named != (fit_without(w, d) == GANG_FITS))
+            wrong += complain(seed, named ? "the end of a claim would not be enough" : "a claim's end is not told");
+    }
+    gang_result_release(&result);
+    world_question_release(&question);
+    snapshot_unref(snapshot);
+    return wrong;
+}
+
+static void test_gang__tells_whose_end_would_be_enough(void **state)
+{
+    uint64_t first = setting("GANG_SEED", 1), n = getenv("GANG_SEED") ? 1 : setting("GANG_CASES", CASES) / 3 + 1;
+    size_t wrong = 0, n_named = 0;
+
+    (void)state;
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        struct rng rng = {.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
+        struct world w = world_random(&rng);
+
+        wrong += end_each(seed, &w, &n_named);
+    }
+    print_message("%zu claims are named whose end would be enough\n", n_named);
+    assert_int_equal(wrong, 0);
+}
+
 /* Worlds in which only binding could hold a gang that turns, or a selector on sharing, can hold. */
 static void test_gang__holds_what_once_only_binding_could(void **state)
 {
@@ -634,7 +708,8 @@ int main(void)
                                        cmocka_unit_test(test_gang__holds_while_claims_are_in_flight),
                                        cmocka_unit_test(test_gang__counts_a_shared_claim_for_whoever_brings_it),
                                        cmocka_unit_test(test_gang__holds_where_devices_look_alike),
-                                       cmocka_unit_test(test_gang__holds_what_once_only_binding_could)};
+                                       cmocka_unit_test(test_gang__holds_what_once_only_binding_could),
+                                       cmocka_unit_test(test_gang__tells_whose_end_would_be_enough)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
