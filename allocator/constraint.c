@@ -240,3 +240,17 @@ void constraint_remove(struct constraint *constraints, size_t i, const char *req
     else
         c->n--;
 }
+
+/* Scalars that must differ: the first value may be of any kind, and up to 1.36 only the latest of a request counts. */
+bool constraint_heeds_order(const struct constraint *constraints, size_t i, const char *driver,
+                            const struct device *device)
+{
+    const struct constraint *c = &constraints[i];
+    const struct behaviour *behaviour = c->shape->behaviour;
+    const struct attribute *a;
+
+    if (c->spec->kind != CONSTRAINT_DISTINCT || c->sets || behaviour->distinct_by_identity)
+        return false;
+    a = attribute_find(driver, device, c->spec->attribute);
+    return a && (behaviour->distinct_per_request || !is_scalar(a));
+}

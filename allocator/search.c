@@ -5,26 +5,23 @@
  * leaves out subtrees of which it is certain that they hold no solution and no other error:
  *
  *   counting    when a request begins, it counts for every position the devices at or behind it that could serve; a
- * slot that cannot get as many as it still needs fails at once. The plain search would walk on to the end of the
- *               devices before it fails, and so meet the first device whose evaluation fails; so does this one.
- *   sums        when a claim's later requests kept failing, it counts once whether all its requests together want more
- * devices than could serve any of them; if so, the claim is given up beside the present picks of earlier claims.
+ *               slot that cannot get as many as it still needs fails at once. The plain search would walk on to the
+ *               end of the devices before it fails, and so meet the first device whose evaluation fails; so does this
+ *               one.
+ *   sums        when a claim's later requests kept failing, it counts once whether its first requests together want
+ *               more devices than could serve any of them; if so, the claim is given up beside the present picks of
+ *               earlier claims.
  *   symmetry    when taking a device led to failure, then so does taking another one of the same kind at a later
- * position of the same slot: exchanging the two turns every solution behind the second into one behind the first.
+ *               position of the same slot; symmetry.c says why, and where it does not hold.
  *
- * Both hold only while a failed try leaves no trace; for releases that leak counters the fast search steps aside. */
+ * All hold only while a failed try leaves no trace; for releases that leak counters the fast search steps aside. */
 #include "allocator/search.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocator/base/bitset.h"
 
 #include "allocator/base/banned.h"
 
-#define MAX_TRIED    48 /* kinds remembered per slot */
-#define MANY_FAILED  64 /* requests, before their claim is looked at as a whole */
-#define FEW_FAILURES 16 /* searches that end within are cheaper without knowing kinds */
+#define MANY_FAILED 64 /* requests, before their claim is looked at as a whole */
 
 /* ---- preparation (4.2) ---- */
 
@@ -215,24 +212,29 @@ static enum chance chance_at_first(struct search *s, size_t index, size_t offer)
     return chance;
 }
 
-/* Only plain requests, and only when nothing can fail to evaluate: then every way through the claim ends in "no". */
+static bool is_plain_count(const struct search *s, const struct request *request)
+{
+    const struct claim_ask *ask = request->n_asks ? s->shape->asks[request->first_ask].ask : NULL;
+
+    return ask && !request->is_list && ask->mode == MODE_EXACT_COUNT && !ask->admin_access;
+}
+
+/* Looks at the plain requests that the claim begins with, since nothing behind them is reached without them; and only
+ * when nothing can fail to evaluate: then every way through the claim ends in "no". */
 static bool is_hopeless(struct search *s, size_t claim)
 {
     const struct claim_shape *c = &s->shape->claims[claim];
     int64_t wanted = 0, there = 0;
+    size_t n = 0;
 
-    for (size_t i = 0; i < c->n_requests; i++) {
-        const struct ask *ask = &s->shape->asks[c->requests[i].first_ask];
-
-        if (c->requests[i].is_list || !c->requests[i].n_asks || ask->ask->mode != MODE_EXACT_COUNT ||
-            ask->ask->admin_access)
-            return false;
-        wanted += s->asks[c->requests[i].first_ask].need;
-    }
+    for (; n < c->n_requests && is_plain_count(s, &c->requests[n]); n++)
+        wanted += s->asks[c->requests[n].first_ask].need;
     for (size_t offer = 0; offer < s->bench->n_offers; offer++) {
         bool serves = false;
 
-        for (size_t i = 0; i < c->n_requests; i++) {
+        if (s->offers[offer].n_taking) /* by this claim, perhaps: what would be left of it is not known */
+            return false;
+        for (size_t i = 0; i < n; i++) {
             enum chance chance = chance_at_first(s, c->requests[i].first_ask, offer);
 
             if (chance == CHANCE_ERROR || (chance == CHANCE_YES && s->offers[offer].multi))
@@ -249,75 +251,6 @@ static void note_exhausted(struct search *s, size_t claim)
 {
     if (s->fast && ++s->n_exhausted == MANY_FAILED && is_hopeless(s, claim))
         s->hopeless = claim;
-}
-
-/* ---- symmetry ---- */
-
-static int by_digest(const void *x, const void *y)
-{
-    const struct digest *a = *(const struct digest *const *)x, *b = *(const struct digest *const *)y;
-
-    if (a->lo != b->lo)
-        return a->lo < b->lo ? -1 : 1;
-    return a->hi < b->hi ? -1 : a->hi > b->hi;
-}
-
-/* Number the kinds from 0. */
-static void number_kinds(struct search *s)
-{
-    size_t n = s->bench->n_offers;
-    const struct digest **sorted = arena_array(s->arena, const struct digest *, n + 1);
-    uint32_t *kinds = arena_array(s->arena, uint32_t, n + 1);
-    const struct offer *first = s->bench->offers;
-    uint32_t kind = 0;
-
-    bench_kinds(s->shape, s->bench);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &first[i].kind;
-    qsort(sorted, n, sizeof(*sorted), by_digest);
-    for (size_t i = 0; i < n; i++) {
-        if (i && !digest_eq(*sorted[i - 1], *sorted[i]))
-            kind++;
-        kinds[(const struct offer *)((const char *)sorted[i] - offsetof(struct offer, kind)) - first] = kind;
-    }
-    s->kinds = kinds;
-}
-
-struct tried { /* kinds that failed in one slot */
-    size_t n;
-    uint32_t kinds[MAX_TRIED];
-    uint64_t distinct[MAX_TRIED];
-};
-
-/* Only devices that nothing in this call touched yet are compared. */
-static bool is_untouched(const struct search *s, size_t offer)
-{
-    return !s->offers[offer].n_busy && !s->offers[offer].n_taking;
-}
-
-static uint64_t distinction(const struct search *s, size_t offer)
-{
-    return s->options->distinct ? s->options->distinct[offer] : 0;
-}
-
-static bool failed_before(const struct search *s, const struct tried *tried, size_t offer)
-{
-    if (!tried->n || !is_untouched(s, offer))
-        return false;
-    for (size_t i = 0; i < tried->n; i++)
-        if (tried->kinds[i] == s->kinds[offer] && tried->distinct[i] == distinction(s, offer))
-            return true;
-    return false;
-}
-
-static void note_failure(struct search *s, struct tried *tried, size_t offer)
-{
-    if (!s->fast || ++s->n_failures < FEW_FAILURES || tried->n == MAX_TRIED || !is_untouched(s, offer))
-        return;
-    if (!s->kinds)
-        number_kinds(s);
-    tried->kinds[tried->n] = s->kinds[offer];
-    tried->distinct[tried->n++] = distinction(s, offer);
 }
 
 /* ---- 4.3 ---- */
@@ -440,6 +373,7 @@ static enum step count_slot(struct search *s, const struct place *at, size_t ind
     tried.n = 0;
     for (size_t i = at->start; i < s->bench->n_offers; i++) {
         size_t offer = offer_at(s, i);
+        uint64_t too_many = s->n_too_many;
         enum step step;
         bool was_tried;
 
@@ -450,7 +384,8 @@ static enum step count_slot(struct search *s, const struct place *at, size_t ind
                                                           : STEP_FAIL;
         if (++s->steps > s->max_steps)
             return STEP_TIMEOUT;
-        if (is_forbidden(s, offer) || is_in_use(s, ask->ask, ask->claim, offer) || failed_before(s, &tried, offer))
+        if (is_forbidden(s, offer) || is_in_use(s, ask->ask, ask->claim, offer) ||
+            (tried.n && symmetry_excludes(s, &tried, index, offer, missing)))
             continue;
         step = try_offer(s, at, index, i, outlook, &was_tried);
         if (step != STEP_FAIL)
@@ -458,7 +393,7 @@ static enum step count_slot(struct search *s, const struct place *at, size_t ind
         if (s->hopeless == at->claim)
             return STEP_FAIL;
         if (was_tried)
-            note_failure(s, &tried, offer);
+            symmetry_note(s, &tried, offer, s->n_too_many != too_many);
     }
     return s->invalid_at == s->bench->n_offers ? invalid_pool(s) : STEP_FAIL;
 }
@@ -493,8 +428,10 @@ static enum step serve(struct search *s, const struct place *at, size_t index)
         return STEP_FAIL;
     if (at->slot >= need)
         return search_step(s, &(struct place){.claim = at->claim, .request = at->request + 1});
-    if (s->n_claim_picks[at->claim] + need - at->slot > CLAIM_MAX_RESULTS)
+    if (s->n_claim_picks[at->claim] + need - at->slot > CLAIM_MAX_RESULTS) {
+        s->n_too_many++;
         return STEP_TOO_MANY;
+    }
     if (is_all)
         return all_slot(s, at, index);
     return at->outlook || at->slot ? count_slot(s, at, index, at->outlook) : count_request(s, at, index);
@@ -530,6 +467,20 @@ static enum step search_step(struct search *s, const struct place *at)
 }
 
 /* ---- run ---- */
+
+/* Up to 1.36 a share that no longer fits leaves counters and constraints as if it did (B1, B6). */
+static bool leaves_traces(const struct search *s)
+{
+    if (!s->behaviour->leaks_counters)
+        return false;
+    if (bench_table(s->bench)->has_counters)
+        return true;
+    for (size_t i = 0; i < s->shape->n_asks; i++)
+        for (size_t k = 0; k < s->asks[i].n_list && s->shape->claims[s->shape->asks[i].claim].claim->n_constraints; k++)
+            if (s->offers[s->asks[i].list[k]].multi)
+                return true;
+    return false;
+}
 
 static void find_invalid(struct search *s)
 {
@@ -633,13 +584,14 @@ void search_run(struct shape *shape, const struct bench *bench, const struct led
     enum step step;
 
     (void)ledger; /* the bench was made with it */
-    s.fast = !options->plain && !(shape->behaviour->leaks_counters && bench_table(bench)->has_counters);
     search_init(&s);
     allocate_state(&s);
     find_invalid(&s);
     step = prepare(&s);
-    if (step == STEP_OK)
+    if (step == STEP_OK) {
+        s.fast = !options->plain && !leaves_traces(&s);
         step = search_step(&s, &(struct place){0});
+    }
     conclude(&s, step, out);
     arena_release(&s.scratch);
 }

@@ -75,7 +75,11 @@ struct search {
     size_t n_picks;
     uint32_t *n_claim_picks;
     size_t invalid_at; /* 1.34: the offer before which an invalid pool lies; SIZE_MAX: none */
-    uint32_t *kinds;   /* small numbers for the kinds of offers; NULL until needed */
+    uint64_t n_too_many;
+    /* symmetry.c */
+    uint32_t *kinds;  /* small numbers for the kinds of offers; NULL until needed */
+    uint64_t *listed; /* a bitset over offers: within reach of an All request under constraints */
+    bool may_err;     /* the search can end with an error; known with the kinds */
 };
 
 enum step { STEP_OK, STEP_FAIL, STEP_TOO_MANY, STEP_FATAL, STEP_TIMEOUT };
@@ -90,5 +94,24 @@ enum capacity_state capacity_test(struct search *s, size_t ask, size_t offer, bo
 enum step search_take(struct search *s, size_t ask, size_t offer, bool must);
 void search_undo(struct search *s);
 bool is_blocked(struct search *s, size_t ask, size_t offer);
+/* Let the constraints of the ask's claim see the offer as a pick. Returns how many accepted: all, or the index of the
+ * first refusal. */
+uint32_t enter_constraints(struct search *s, struct constraint *constraints, const struct ask *ask, size_t offer);
+
+/* ---- symmetry.c ---- */
+
+#define MAX_TRIED 48 /* kinds remembered per slot */
+
+struct tried { /* what failed in one slot */
+    size_t n;
+    uint32_t offers[MAX_TRIED];
+};
+
+/* Whether the offer would fail in this slot as one of those tried did; `missing`: devices that the request still needs,
+ * with this one. */
+bool symmetry_excludes(const struct search *s, const struct tried *tried, size_t ask, size_t offer, int64_t missing);
+/* The offer was taken for the slot and everything behind it failed. `met_too_many`: in part because alternatives were
+ * too large for the claim. */
+void symmetry_note(struct search *s, struct tried *tried, size_t offer, bool met_too_many);
 
 #endif

@@ -24,6 +24,10 @@ static const char *ask_problem(struct shape *shape, const struct ask *ask)
 {
     const struct claim_ask *a = ask->ask;
 
+    if (a->n_derived && !is_on(shape, FEATURE_DERIVED_ATTRIBUTES))
+        return gate_problem(shape, ask->label, "derivedAttributes", FEATURE_DERIVED_ATTRIBUTES);
+    if (a->n_derived)
+        return arena_printf(&shape->arena, "%s: derivedAttributes are not simulated", ask->label);
     for (size_t i = 0; i < a->n_selectors; i++)
         if (!a->selectors[i])
             return arena_printf(&shape->arena, "%s: selector #%zu: unsupported, it has no CEL expression", ask->label,
@@ -44,14 +48,9 @@ static const char *request_problem(struct shape *shape, const char *label, const
 {
     if (request->is_list && !is_on(shape, FEATURE_PRIORITIZED_LIST))
         return gate_problem(shape, label, "firstAvailable", FEATURE_PRIORITIZED_LIST);
-    for (size_t i = 0; i < request->n_asks; i++) {
-        if (request->asks[i].n_derived && !is_on(shape, FEATURE_DERIVED_ATTRIBUTES))
-            return gate_problem(shape, label, "derivedAttributes", FEATURE_DERIVED_ATTRIBUTES);
-        if (request->asks[i].n_derived)
-            return arena_printf(&shape->arena, "%s: derivedAttributes are not simulated", label);
+    for (size_t i = 0; i < request->n_asks; i++)
         if (request->asks[i].has_capacity && !is_on(shape, FEATURE_CONSUMABLE_CAPACITY))
             return gate_problem(shape, label, "capacity", FEATURE_CONSUMABLE_CAPACITY);
-    }
     return NULL;
 }
 

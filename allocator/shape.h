@@ -98,6 +98,9 @@ struct constraint *constraints_new(const struct shape *shape, const struct claim
 bool constraint_add(struct constraint *constraints, size_t i, const char *request, const char *alternative,
                     const char *driver, const struct device *device, struct arena *scratch);
 void constraint_remove(struct constraint *constraints, size_t i, const char *request, const char *alternative);
+/* Whether constraint i may admit picks with this device in one order and refuse them in another. */
+bool constraint_heeds_order(const struct constraint *constraints, size_t i, const char *driver,
+                            const struct device *device);
 
 /* ---- result.c ---- */
 

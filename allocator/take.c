@@ -413,16 +413,15 @@ static void leave_constraints(struct search *s, const struct ask *ask, uint32_t 
         constraint_remove(s->constraints[ask->claim], n, request->name, alternative_name(ask, request));
 }
 
-/* Returns how many accepted: all, or the index of the first refusal. */
-static uint32_t enter_constraints(struct search *s, const struct ask *ask, size_t offer)
+uint32_t enter_constraints(struct search *s, struct constraint *constraints, const struct ask *ask, size_t offer)
 {
     const struct claim *claim = s->shape->claims[ask->claim].claim;
     const struct claim_request *request = &claim->requests[ask->request];
     const struct offer *o = &s->bench->offers[offer];
 
     for (uint32_t i = 0; i < claim->n_constraints; i++)
-        if (!constraint_add(s->constraints[ask->claim], i, request->name, alternative_name(ask, request),
-                            o->slice->driver, o->device, &s->scratch))
+        if (!constraint_add(constraints, i, request->name, alternative_name(ask, request), o->slice->driver, o->device,
+                            &s->scratch))
             return i;
     return (uint32_t)claim->n_constraints;
 }
@@ -483,7 +482,7 @@ enum step search_take(struct search *s, size_t ask_index, size_t offer, bool mus
         return STEP_FAIL;
     if (is_blocked(s, ask_index, offer))
         return refused(s, &taken, ask, 0, false);
-    n_accepted = enter_constraints(s, ask, offer);
+    n_accepted = enter_constraints(s, s->constraints[ask->claim], ask, offer);
     if (n_accepted < n_constraints) {
         refused(s, &taken, ask, n_accepted, false);
         return must ? must_fail(s, ask, offer) : STEP_FAIL;
