@@ -52,7 +52,7 @@ enum gang_score { GANG_SCORE_FRAGMENTATION, GANG_SCORE_PACK, GANG_SCORE_SPREAD }
 
 /* What jobs of a cluster usually look like, so that the fragmentation score knows which room is worth keeping: of a
  * node's free devices, all that a typical pod could not use there count as fragments, weighted by how common the pod
- * is; a job of one pod goes where it adds the least. Source: the idea of fragmentation gradient descent (USENIX ATC
+ * is; members go where they add the least. Source: the idea of fragmentation gradient descent (USENIX ATC
  * 2023), section 3. Departure: whatever a device class can express counts, not GPUs alone.
  *
  * Made once, used by many plans and threads; independent of snapshots. */
@@ -78,7 +78,7 @@ struct gang_spec {
     size_t n_constraints;
     bool same_alternative; /* all members of a group must take the same alternatives of firstAvailable */
     enum gang_score score;
-    const struct gang_workload *workload; /* for the fragmentation score; NULL: jobs are placed by best fit */
+    const struct gang_workload *workload; /* for the fragmentation score; NULL: members go to few nodes */
     uint64_t budget;                      /* search steps; 0 is the default */
     /* Devices that may not be used, for instance because their quota is spent. All must be usable when n is 0. */
     const struct device_matcher *const *excluded;

@@ -309,10 +309,10 @@ static struct node_class *next_packed(struct by_classes *s, const size_t *used, 
     return best;
 }
 
-/* Give a node so many more members of the one kind. */
-static void assign_more(struct by_classes *s, struct node_class *class, size_t node, uint32_t n)
+/* Give a node so many more members of the one kind; it may be one of those that got theirs first. */
+static void assign_more(struct by_classes *s, struct node_class *class, size_t node, uint32_t n, size_t n_first)
 {
-    for (size_t i = 0; i < s->n_assigned; i++)
+    for (size_t i = 0; i < n_first; i++)
         if (s->assigned[i].class == class && s->assigned[i].node == node) {
             *(uint32_t *)(uintptr_t)s->assigned[i].mix += n;
             return;
@@ -323,13 +323,13 @@ static void assign_more(struct by_classes *s, struct node_class *class, size_t n
 /* Fill the rooms of nodes; returns how many members are left. */
 static uint32_t fill(struct by_classes *s, uint32_t left)
 {
-    size_t *used = arena_array(s->arena, size_t, s->n_classes);
+    size_t *used = arena_array(s->arena, size_t, s->n_classes), n_first = s->n_assigned;
     struct node_class *class;
 
     while (left > 0 && (class = next_packed(s, used, left))) {
         uint32_t mix = class->room < left ? class->room : left;
 
-        assign_more(s, class, used[class - s->classes]++, mix);
+        assign_more(s, class, used[class - s->classes]++, mix, n_first);
         left -= mix;
     }
     return left;
