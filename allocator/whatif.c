@@ -437,14 +437,34 @@ static json_t *nodes_with(struct gang *gang, const enum node_obstacle *obstacles
     return out;
 }
 
+/* Which first obstacles there are at all, as bits: a pass over all nodes for each rule that is none is spared. */
+static unsigned obstacles_of(const struct gang *gang)
+{
+    const uint32_t *slots;
+    size_t n_slots;
+    unsigned seen = 0;
+
+    slots = snapshot_sorted_nodes(gang->snapshot, &n_slots);
+    for (size_t k = 0; k < gang->n_kinds; k++)
+        for (size_t i = 0; i < n_slots; i++)
+            seen |= 1u << node_admits(&gang->kinds[k].rules, snapshot_node(gang->snapshot, slots[i])->info).obstacle;
+    return seen;
+}
+
 static void try_node_rule(struct trial *t, const struct gang_lift *lift, const enum node_obstacle *obstacles, size_t n,
                           const char *kind, const char *fallback, const char *detail, const char *hint)
 {
     const char *name = fallback;
     size_t count = 0;
+    unsigned wanted = 0;
     BUF reasons = {0};
-    json_t *nodes = nodes_with(t->gang, obstacles, n, &name, &count, &reasons), *used = NULL;
+    json_t *nodes, *used = NULL;
 
+    for (size_t o = 0; o < n; o++)
+        wanted |= 1u << obstacles[o];
+    if (!(wanted & t->obstacles))
+        return;
+    nodes = nodes_with(t->gang, obstacles, n, &name, &count, &reasons);
     if (json_array_size(nodes) > 0)
         used = whatif_fits(t, lift, NULL);
     if (used) {
@@ -473,6 +493,7 @@ static void try_nodes(struct trial *t)
     selector.node_selector = true;
     terms.node_affinity = true;
     name.node_name = true;
+    t->obstacles = obstacles_of(t->gang);
     try_node_rule(t, &taints, closed, ARRAY_SIZE(closed), "taint", "unschedulable or not-ready",
                   "nodes that are unschedulable, not ready or tainted", "if its pods tolerated the state");
     try_node_rule(t, &selector, label, 1, "node", "nodeSelector", "the node selector leaves too few nodes",

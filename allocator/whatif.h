@@ -12,6 +12,7 @@ struct trial {
     json_t *blocking, *hints;
     json_t *ends; /* hints about holders: they come first, because nobody has to change anything for them */
     size_t n_trials, max_trials;
+    unsigned obstacles; /* of nodes, as bits: enum node_obstacle */
 };
 
 /* Plan again with something lifted (NULL: nothing) and on a ledger (NULL: as things are, or the empty cluster

@@ -13,19 +13,48 @@
 
 /* ---- holders ---- */
 
-/* Whoever has the most of what the gang could use comes first: those are named when several would do. */
-static size_t devices_listed(const struct trial *t, const struct holder *holder)
+/* A row of a request's "holders". */
+struct listed {
+    const char *job, *claim; /* "": it is the other */
+    size_t devices;
+};
+
+static size_t count_listed(const struct trial *t)
 {
+    const json_t *group, *request;
+    size_t n = 0, g, r;
+
+    json_array_foreach (t->groups, g, group)
+        json_array_foreach (json_object_get(group, "requests"), r, request)
+            n += json_array_size(json_object_get(request, "holders"));
+    return n;
+}
+
+/* Read once: there may be thousands of holders to look up. */
+static struct listed *read_listed(const struct trial *t, size_t *out_n)
+{
+    struct listed *rows = arena_array(&t->gang->work, struct listed, count_listed(t));
     const json_t *group, *request, *one;
-    size_t most = 0, g, r, i;
+    size_t n = 0, g, r, i;
 
     json_array_foreach (t->groups, g, group)
         json_array_foreach (json_object_get(group, "requests"), r, request)
             json_array_foreach (json_object_get(request, "holders"), i, one)
-                if (strcmp(explain_text(one, holder->job ? "job" : "claim"),
-                           holder->job ? holder->job : holder->name) == 0)
-                    most =
-                        (size_t)explain_number(one, "devices") > most ? (size_t)explain_number(one, "devices") : most;
+                rows[n++] = (struct listed){explain_text(one, "job"), explain_text(one, "claim"),
+                                            (size_t)explain_number(one, "devices")};
+    *out_n = n;
+    return rows;
+}
+
+/* Whoever has the most of what the gang could use comes first: those are named when several would do. */
+static size_t devices_listed(const struct listed *rows, size_t n, const struct holder *holder)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(holder->job ? rows[i].job : rows[i].claim, holder->job ? holder->job : holder->name) == 0 &&
+            rows[i].devices > most)
+            most = rows[i].devices;
     return most;
 }
 
@@ -47,9 +76,11 @@ static struct ranked *rank_holders(struct trial *t, size_t *out_n)
 {
     struct holder_list list = explain_holders(t->gang->snapshot, &t->gang->work);
     struct ranked *ranked = arena_array(&t->gang->work, struct ranked, list.n + 1);
+    size_t n_rows;
+    const struct listed *rows = read_listed(t, &n_rows);
 
     for (size_t i = 0; i < list.n; i++)
-        ranked[i] = (struct ranked){&list.items[i], devices_listed(t, &list.items[i]), i};
+        ranked[i] = (struct ranked){&list.items[i], devices_listed(rows, n_rows, &list.items[i]), i};
     qsort(ranked, list.n, sizeof(*ranked), compare_ranked);
     *out_n = list.n;
     return ranked;

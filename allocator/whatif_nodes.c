@@ -77,12 +77,29 @@ static void digest_label(struct digest *digest, const char *value)
         digest_text(digest, value, strlen(value));
 }
 
+/* Equal for equal amounts in one form. */
+static void digest_amount(struct digest *digest, const struct quantity *amount)
+{
+    int64_t value = amount->value;
+    int32_t scale = amount->scale;
+    BUF text = {0};
+
+    if (amount->big) {
+        quantity_format_to(amount, &text);
+        digest_text(digest, buf_str(&text), text.len);
+        return;
+    }
+    for (; value != 0 && value % 10 == 0; value /= 10)
+        scale++;
+    digest_add(digest, (uint64_t)value);
+    digest_add(digest, (uint64_t)(uint32_t)scale << 8 | (uint64_t)amount->format);
+}
+
 /* What matters of an empty copy of the node to this gang. */
 static struct digest shape_of(const struct gang *gang, const struct node *node)
 {
     const struct node_info *info = node->info;
     struct digest digest = {0};
-    BUF amount = {0};
 
     for (size_t k = 0; k < gang->n_kinds; k++)
         digest_add(&digest, node_admits(&gang->kinds[k].rules, info).obstacle);
@@ -90,10 +107,8 @@ static struct digest shape_of(const struct gang *gang, const struct node *node)
         if (gang->spec->constraints[i].kind == GANG_MATCH_NODE_LABEL)
             digest_label(&digest, node_label(info, gang->spec->constraints[i].key));
     for (size_t i = 0; i < info->n_allocatable; i++) {
-        buf_clear(&amount);
-        buf_addf(&amount, "%s=", info->allocatable[i].name);
-        quantity_format_to(&info->allocatable[i].amount, &amount);
-        digest_text(&digest, buf_str(&amount), amount.len);
+        digest_text(&digest, info->allocatable[i].name, strlen(info->allocatable[i].name));
+        digest_amount(&digest, &info->allocatable[i].amount);
     }
     for (size_t i = 0; i < node->n_pools; i++) {
         const struct pool *pool = snapshot_pool(gang->snapshot, node->pools[i]);
