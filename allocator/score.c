@@ -64,7 +64,7 @@ struct scoring {
     const struct gang_choice *choice;
     const struct gang_workload *w;
     struct scratch scratch;
-    uint64_t weights_digest;            /* never 0 */
+    uint64_t weights_digest;            /* of them and all that the fragments of a node depend on; never 0 */
     const uint32_t *slots;              /* of the nodes, sorted by name */
     struct digest *states, *likenesses; /* of the nodes, in that order */
     size_t n_nodes;
@@ -292,7 +292,7 @@ static void sum_supplies(struct scoring *s, struct supply *sum)
 static void weigh(struct scoring *s)
 {
     struct supply sum = {0};
-    struct digest digest = {31, 37};
+    struct digest digest = s->w->digest;
     float before = 0, after = 0;
 
     sum_supplies(s, &sum);

@@ -64,7 +64,7 @@ static void make_plain(struct world *w)
 }
 
 /* What jobs look like in the other world. */
-static struct gang_workload *workload_of(const struct world *other, struct rng *rng)
+static struct gang_workload *workload_of(const struct world *other, struct rng rng)
 {
     struct features features = features_default(37);
     struct gang_typical typical[MAX_GROUPS];
@@ -76,7 +76,7 @@ static struct gang_workload *workload_of(const struct world *other, struct rng *
     for (size_t g = 0; g < question.spec.n_groups; g++) {
         const struct gang_group *group = &question.spec.groups[g];
 
-        typical[g] = (struct gang_typical){1 + (double)rng_below(rng, 9), group->pod, group->claims[0].object};
+        typical[g] = (struct gang_typical){1 + (double)rng_below(&rng, 9), group->pod, group->claims[0].object};
     }
     workload = gang_workload_new(typical, question.spec.n_groups, &features, &err);
     if (!workload)
@@ -132,9 +132,32 @@ static void check_verdict(uint64_t seed, const struct world *w, const struct ans
         complain(tally, seed, have->problem);
 }
 
-static void check_world(uint64_t seed, const struct world *w, struct world *other, struct rng *rng, struct tally *tally)
+/* Jobs that want the same of devices, equally often, but of CPUs more. */
+static void check_other_workload(uint64_t seed, const struct world *w, const struct snapshot *snapshot,
+                                 const struct world *other, const struct rng *rng, struct tally *tally)
 {
-    struct gang_workload *workload = workload_of(other, rng);
+    struct snapshot *fresh = world_snapshot(w);
+    struct world more = *other;
+    struct gang_workload *workload;
+    struct answer warm, cold;
+
+    for (int g = 0; g < more.n_groups; g++)
+        more.groups[g].cpu += 3;
+    workload = workload_of(&more, *rng);
+    warm = answer_of(w, snapshot, workload);
+    cold = answer_of(w, fresh, workload);
+    if (!same_answers(&warm, &cold))
+        complain(tally, seed, "another workload is taken for this one");
+    free(warm.text);
+    free(cold.text);
+    snapshot_unref(fresh);
+    gang_workload_free(workload);
+}
+
+static void check_world(uint64_t seed, const struct world *w, const struct world *other, struct rng *rng,
+                        struct tally *tally)
+{
+    struct gang_workload *workload = workload_of(other, *rng);
     struct snapshot_builder *builder = world_builder(w);
     struct snapshot *snapshot = snapshot_builder_build(builder), *changed, *fresh;
     struct answer first = answer_of(w, snapshot, workload), again = answer_of(w, snapshot, workload);
@@ -146,6 +169,7 @@ static void check_world(uint64_t seed, const struct world *w, struct world *othe
     tally->moved += !same_answers(&first, &unscored);
     if (!same_answers(&first, &again))
         complain(tally, seed, "two runs differ");
+    check_other_workload(seed, w, snapshot, other, rng, tally);
     next.nodes[node].cpu += 2;
     for (int d = 0; d < next.n_devices; d++)
         if (next.devices[d].node == node)
