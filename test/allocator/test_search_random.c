@@ -21,7 +21,7 @@
 /* What a case is about, so that each is about few things. */
 struct theme {
     int release;
-    bool counters, shares, taints, odd_attributes, errors, all, lists;
+    bool counters, shares, taints, odd_attributes, list_attributes, errors, all, lists;
     size_t n_devices;
 };
 
@@ -33,6 +33,7 @@ static struct theme random_theme(struct rng *rng)
     theme.shares = rng_below(rng, 3) == 0;
     theme.taints = rng_below(rng, 3) == 0;
     theme.odd_attributes = rng_below(rng, 4) == 0;
+    theme.list_attributes = theme.odd_attributes && theme.release >= 36 && rng_below(rng, 2);
     theme.errors = rng_below(rng, 4) == 0;
     theme.all = rng_below(rng, 2);
     theme.lists = rng_below(rng, 3) == 0;
@@ -42,13 +43,23 @@ static struct theme random_theme(struct rng *rng)
 
 /* ---- devices ---- */
 
+static void add_attribute(struct buf *b, const struct theme *theme, struct rng *rng)
+{
+    int value = (int)rng_below(rng, 3);
+
+    if (!theme->odd_attributes || rng_below(rng, 3))
+        buf_addf(b, "k: {int: %d}", value);
+    else if (rng_below(rng, 2))
+        buf_addf(b, "k: {ints: [%d]}", value);
+    else
+        buf_addf(b, "k: {ints: [%d, %d]}", value, (value + 1) % 3);
+}
+
 static void add_device(struct buf *b, const struct theme *theme, struct rng *rng, size_t i)
 {
-    bool is_odd = theme->odd_attributes && rng_below(rng, 3) == 0;
-
-    buf_addf(b, "%s{name: d%zu, attributes: {k: {%s: %s%d%s}, m: {string: m%d}", i ? ", " : "", i,
-             is_odd ? "ints" : "int", is_odd ? "[" : "", (int)rng_below(rng, 3), is_odd ? "]" : "",
-             (int)rng_below(rng, 2));
+    buf_addf(b, "%s{name: d%zu, attributes: {", i ? ", " : "", i);
+    add_attribute(b, theme, rng);
+    buf_addf(b, ", m: {string: m%d}", (int)rng_below(rng, 2));
     if (!theme->errors || rng_below(rng, 5))
         buf_adds(b, ", here: {bool: true}");
     buf_addf(b, "}, capacity: {mem: {value: %dGi}}", (int)(1 + rng_below(rng, theme->shares ? 4 : 2)));
@@ -194,6 +205,21 @@ static void compare(const struct snapshot *snapshot, const struct claim *const *
     arena_release(&arena);
 }
 
+static struct snapshot *snapshot_of(const struct theme *theme, const char *yaml)
+{
+    struct features features = features_default(theme->release);
+    struct snapshot_builder *builder;
+    struct snapshot *snapshot;
+
+    if (theme->list_attributes)
+        assert_int_equal(features_switch(&features, "listAttributes", true, NULL), 0);
+    builder = snapshot_builder_new(&features, true);
+    put_yaml(builder, yaml);
+    snapshot = snapshot_builder_build(builder);
+    snapshot_builder_free(builder);
+    return snapshot;
+}
+
 static void run_case(uint64_t seed)
 {
     struct rng rng = {seed};
@@ -207,7 +233,7 @@ static void run_case(uint64_t seed)
     BUF what = {0};
 
     add_cluster(&yaml, &theme, &rng);
-    snapshot = cluster_of(buf_str(&yaml), theme.release);
+    snapshot = snapshot_of(&theme, buf_str(&yaml));
     buf_clear(&yaml);
     for (size_t i = 0; i < n; i++)
         add_claim(&yaml, &theme, &rng, i);
