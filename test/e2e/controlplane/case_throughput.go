@@ -55,7 +55,7 @@ func throughput(t *T, limits string) {
 	queued := func(name, extra string, flags ...string) {
 		flows = append(flows, &flow{name: name, run: func(t *T, f *flow, n int) { flowQueued(t, f, n, extra, flags...) }})
 	}
-	withoutNames := "network: {enableDNSHostnames: false}" // no Service: the same pods as those above
+	withoutNames := "  network: {enableDNSHostnames: false}\n" // no Service: the same pods as those above
 	queued("queued, binds pods, no names", withoutNames, "--bind-classes", "gpu", "--bind-pods", "true")
 	queued("queued, binds pods", "", "--bind-classes", "gpu", "--bind-pods", "true")
 	queued("queued, allocates itself", "", "--bind-classes", "gpu")
