@@ -40,6 +40,7 @@ type flow struct {
 	seconds  float64   // until all are bound
 	waits    []float64 // of each pod
 	requests map[string]int
+	server   *server // that ran it, or nil
 }
 
 func throughput(t *T, limits string) {
@@ -64,6 +65,10 @@ func throughput(t *T, limits string) {
 		f.ns = fmt.Sprintf("flow-%s-%d", limits, i)
 		t.must(t.makeNamespace(t.ctx, f.ns, nil), "namespace")
 		t.guard(func() { measure(t, f, gangs) })
+		if f.server != nil { // lest it watches, and is told of, those after it
+			t.nothingLeft(f.ns)
+			t.must(f.server.stop(), "stop")
+		}
 		t.clear(f.ns)
 	}
 	report(t, flows, gangs)
@@ -303,6 +308,7 @@ func flowNative(t *T, f *flow, gangs int) {
 
 func flowQueued(t *T, f *flow, gangs int, extra string, flags ...string) {
 	q := t.queued(flags...)
+	f.server = q
 	var text strings.Builder
 	for i := range gangs {
 		text.WriteString("---\n" + gangText(gangOptions{name: fmt.Sprintf("gang-%d", i), ns: f.ns, members: gangSize, extra: extra}))
